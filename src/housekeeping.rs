@@ -35,6 +35,9 @@ const CHANGE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Refusals are limited per second.
 const REFUSAL_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Delay of the first audit entry about a client; a crash meanwhile loses it.
+const SECURITY_EVENT_INTERVAL: Duration = Duration::from_secs(1);
+
 const PURGE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Bounds the delay of the audit entry and of the stored state only: shelves and stock levels check the expiry themselves.
@@ -92,6 +95,7 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
         data_keys::reencrypt_codes(service),
         write_checkpoints(service),
         fill_audit_partners(service),
+        audit_security_events(service),
         run_recorder(service),
         sampler::sample(service),
         service.engine.share_stock()
@@ -125,6 +129,22 @@ async fn log_suppressed_refusals(service: &Service) {
     loop {
         tick.tick().await;
         service.refusals.log_suppressed(service.clock.monotonic());
+    }
+}
+
+async fn audit_security_events(service: &Service) {
+    let mut tick = ticker(SECURITY_EVENT_INTERVAL);
+    loop {
+        tick.tick().await;
+        let due = service.security_events.take_due(service.clock.monotonic());
+        if due.is_empty() {
+            continue;
+        }
+        let written = service.job_store.audit_log.write_security_events(due.clone());
+        if let Err(error) = written.await {
+            warn!(error.message = %error, "cannot write audit entries of security events");
+            service.security_events.put_back(due);
+        }
     }
 }
 

@@ -38,6 +38,7 @@ use self::stock::StockMetrics;
 pub(crate) use self::stock::StockTotals;
 use crate::live::Traffic;
 use vouchsafe_telemetry::Telemetry;
+use vouchsafe_telemetry::security_event_metrics::SecurityEventMetrics;
 
 /// Label of the listener of partners.
 pub(crate) const PARTNER_LISTENER: &str = "partner";
@@ -148,8 +149,6 @@ own_metrics! {
         "authentication_failures" "Requests that failed authentication, by error code, including those rejected with 429";
     certificate_files_rejected: Family<ListenerLabels, Gauge> =
         "certificate_files_rejected" "1 while a listener uses other certificate files than those on disk, which it cannot use";
-    operator_sign_in_failures: Counter =
-        "operator_sign_in_failures" "Requests with a wrong operator token, including those rejected with 429";
 }
 
 /// All metrics of the process.
@@ -164,6 +163,7 @@ pub(crate) struct Metrics {
     endpoints: EndpointMetrics,
     connections: ConnectionMetrics,
     runtimes: Runtimes,
+    security_events: SecurityEventMetrics,
     traffic: Traffic,
 }
 
@@ -186,6 +186,7 @@ impl Metrics {
             endpoints: EndpointMetrics::default(),
             connections: ConnectionMetrics::default(),
             runtimes: Runtimes::default(),
+            security_events: SecurityEventMetrics::default(),
             traffic: Traffic::default(),
             registry: Registry::default(),
         };
@@ -211,6 +212,7 @@ impl Metrics {
         metrics.deliveries.register(registry);
         metrics.endpoints.register(registry);
         metrics.connections.register(registry);
+        metrics.security_events.register(registry);
         registry.register_collector(Box::new(metrics.runtimes.clone()));
         telemetry.register(registry);
         Self {
@@ -319,9 +321,9 @@ impl Metrics {
             .inc();
     }
 
-    /// Counts a request with a wrong operator token.
-    pub(crate) fn record_operator_sign_in_failure(&self) {
-        self.own.operator_sign_in_failures.inc();
+    /// The metrics of security events.
+    pub(crate) const fn security_events(&self) -> &SecurityEventMetrics {
+        &self.security_events
     }
 
     /// Records whether the certificate files of a listener could be used.

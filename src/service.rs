@@ -30,6 +30,7 @@ use crate::settings::{FourEyes, Preview};
 use vouchsafe_certification::Observer;
 use vouchsafe_telemetry::refusal_counts::RefusalCounts;
 use vouchsafe_telemetry::refusal_log::RefusalLog;
+use vouchsafe_telemetry::security_events::SecurityEvents;
 
 /// The state of one service process.
 pub(crate) struct Service {
@@ -80,6 +81,7 @@ pub(crate) struct Service {
     pub(crate) metrics: Metrics,
     pub(crate) refusals: RefusalLog,
     pub(crate) refusal_counts: RefusalCounts,
+    pub(crate) security_events: SecurityEvents,
     pub(crate) live: Live,
     /// Observes partners for certification; `None` in production.
     pub(crate) certification: Option<Arc<Observer>>,

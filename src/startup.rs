@@ -58,6 +58,7 @@ use vouchsafe_cli::ExitStatus;
 use vouchsafe_telemetry::Telemetry;
 use vouchsafe_telemetry::refusal_counts::RefusalCounts;
 use vouchsafe_telemetry::refusal_log::RefusalLog;
+use vouchsafe_telemetry::security_events::SecurityEvents;
 
 /// After this time the next start settles the records in flight (contract §11).
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
@@ -347,6 +348,7 @@ async fn build_service(
         metrics,
         refusals: RefusalLog::default(),
         refusal_counts: RefusalCounts::default(),
+        security_events: SecurityEvents::default(),
         live: Live::default(),
         certification,
         partner_store: store.for_partners(),

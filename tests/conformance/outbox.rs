@@ -10,6 +10,7 @@ use time::OffsetDateTime;
 use vouchsafe_domain::delivery::DeliveryAttempt;
 use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::ids::{EventId, PartnerId, WebhookId};
+use vouchsafe_security::vault::fingerprint::FingerprintKey;
 use vouchsafe_simulation::conformance::{EndpointChange, EndpointFixture};
 use vouchsafe_simulation::{DeliveryRow, EndpointStatus, RowState, build};
 use vouchsafe_store::{AuditActor, PutWebhookRequest, ReplayOutcome, WebhookSecretRotation};
@@ -32,6 +33,10 @@ const TIME_COLUMNS: [(&str, &[&str]); 4] = [
     ("webhooks", &["disabled_at", "previous_until"]),
 ];
 
+fn url_key() -> FingerprintKey {
+    FingerprintKey::from_bytes([1; 32])
+}
+
 pub(crate) fn put_request(partner_id: PartnerId, webhook_id: WebhookId) -> PutWebhookRequest {
     PutWebhookRequest {
         partner_id,
@@ -40,7 +45,9 @@ pub(crate) fn put_request(partner_id: PartnerId, webhook_id: WebhookId) -> PutWe
         kinds: None,
         description: None,
         enabled: None,
-        new: (webhook_id, b"sealed".to_vec()),
+        new_id: webhook_id,
+        secret: b"sealed".to_vec(),
+        url_key: url_key(),
     }
 }
 
@@ -104,7 +111,7 @@ async fn partner_of(pool: &PgPool, webhook_id: WebhookId) -> PartnerId {
 pub(crate) async fn try_remove(subject: &PgSubject, webhook_id: WebhookId) -> bool {
     let partner_id = partner_of(subject.pool(), webhook_id).await;
     let webhooks = &subject.store().webhooks;
-    let removed = webhooks.remove(partner_id, webhook_id, AuditActor::service());
+    let removed = webhooks.remove(partner_id, webhook_id, url_key(), AuditActor::service());
     removed.await.unwrap()
 }
 

@@ -28,8 +28,23 @@ fn service() -> &'static Instance {
     })
 }
 
+/// The same without a limit that the test could reach: refused addresses count as failed authentications.
+fn unlimited_service() -> &'static Instance {
+    static SERVICE: OnceLock<Instance> = OnceLock::new();
+    SERVICE.get_or_init(|| {
+        Instance::start_static(&[
+            ("VOUCHSAFE_TRUSTED_PROXIES", "127.0.0.0/8, 10.0.0.0/8"),
+            ("VOUCHSAFE_LIMIT_AUTH", "1000/60"),
+        ])
+    })
+}
+
 async fn add_partner() -> (Operator, Partner) {
-    let mut operator = Operator::of(service());
+    add_partner_to(service()).await
+}
+
+async fn add_partner_to(service: &Instance) -> (Operator, Partner) {
+    let mut operator = Operator::of(service);
     let partner = operator
         .add_partner_with_allowlist(&["203.0.113.0/24", "2001:db8::/32"])
         .await;
@@ -54,7 +69,7 @@ async fn read_with_headers(
 
 #[tokio::test]
 async fn rightmost_untrusted_hop_is_matched_against_allowlist() {
-    let (_, mut partner) = add_partner().await;
+    let (_, mut partner) = add_partner_to(unlimited_service()).await;
     for (forwarded, admitted) in [
         (&[CLIENT_ADDRESS][..], true),
         (&["198.51.100.1, 203.0.113.7"], true),
@@ -87,7 +102,7 @@ async fn rightmost_untrusted_hop_is_matched_against_allowlist() {
 
 #[tokio::test]
 async fn other_forwarding_headers_are_ignored() {
-    let (_, mut partner) = add_partner().await;
+    let (_, mut partner) = add_partner_to(unlimited_service()).await;
     for (name, value) in [
         ("forwarded", "for=203.0.113.7"),
         ("x-real-ip", CLIENT_ADDRESS),
@@ -247,7 +262,7 @@ async fn malformed_forwarded_address_counts_for_proxy() {
 
 #[tokio::test]
 async fn credential_allowlist_uses_forwarded_address() {
-    let (mut operator, partner) = add_partner().await;
+    let (mut operator, partner) = add_partner_to(unlimited_service()).await;
     let path = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
     let narrow = json!({ "allowlist": ["203.0.113.9"] });
     let issued = operator.send_json(Method::POST, &path, &narrow).await;

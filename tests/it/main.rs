@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests panic on failure")]
 
 mod access;
+mod api_scopes;
 mod approvals;
 mod bookings;
 mod browser;
@@ -88,6 +89,7 @@ mod routes;
 mod sandbox_faults;
 mod sandbox_orders;
 mod search;
+mod security_events;
 mod service_manager;
 mod service_role;
 mod shared_deliveries;
@@ -106,5 +108,6 @@ mod vendors;
 mod verify_under_load;
 mod voided_stock;
 mod webhook_certification;
+mod webhook_moves;
 mod webhook_retry;
 mod webhooks;

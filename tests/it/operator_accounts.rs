@@ -36,10 +36,12 @@ async fn issue_token(admin: &mut Operator, name: &str) -> Value {
 pub(crate) async fn failed_sign_ins(admin: &mut Operator) -> usize {
     let metrics = admin.call(Method::GET, "/metrics", "text/plain", "").await;
     let text = text_of(&metrics);
-    let count = text
+    let counts = text
         .lines()
-        .find_map(|line| line.strip_prefix("vouchsafe_operator_sign_in_failures_total "));
-    count.unwrap().parse().unwrap()
+        .filter(|line| line.starts_with("vouchsafe_security_events_total{reason=\"operator_"));
+    counts
+        .map(|line| line.rsplit(' ').next().unwrap().parse::<usize>().unwrap())
+        .sum()
 }
 
 pub(crate) fn text(value: &Value, field: &str) -> String {

@@ -59,11 +59,11 @@ async fn wrong_tokens_are_limited_per_address_and_lock_out_nobody() {
     let metrics = admin.call(Method::GET, "/metrics", "text/plain", "").await;
     let metrics = utf8(&metrics.body);
     assert!(
-        metrics.contains("vouchsafe_operator_sign_in_failures_total 4\n"),
+        metrics.contains("vouchsafe_security_events_total{reason=\"operator_token\"} 4\n"),
         "{metrics}"
     );
     let log = service.log();
-    let failures = log.matches("operator sign-in failed").count();
+    let failures = log.matches("security event").count();
     assert_eq!(failures, 3, "{log}");
     assert!(log.contains("127.0.0.1") && !log.contains(&wrong), "{log}");
 }

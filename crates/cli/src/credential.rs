@@ -12,9 +12,10 @@ use super::examples::examples;
 use super::id::{CredentialRef, ObjectRef as _, PartnerRef};
 use super::table::{Column, column};
 
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 7] = [
     column("CREDENTIAL", "credential_id"),
     column("LIVE", "live"),
+    column("SCOPES", "scopes"),
     column("UNTIL", "not_after"),
     column("REVOKED", "revoked_at"),
     column("FROM", "not_before"),
@@ -24,7 +25,10 @@ const COLUMNS: [Column; 6] = [
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Issue a credential; its secret is shown once.
-    #[command(after_help = examples!["vouchsafe credential issue PARTNER_ID --allow 203.0.113.7"])]
+    #[command(after_help = examples![
+        "vouchsafe credential issue PARTNER_ID --allow 203.0.113.7",
+        "vouchsafe credential issue PARTNER_ID --scope orders --scope codes",
+    ])]
     Issue(RequestArgs<PartnerRef, IssueCredentialRequest>),
     /// List the credentials of a partner, newest first, including revoked ones.
     #[command(after_help = examples!["vouchsafe credential list PARTNER_ID"])]

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::Serialize;
 use strum::VariantArray;
 
+use crate::api_scope::ApiScope;
 use crate::certification::check::Check;
 use crate::certification::result::CheckState;
 use crate::change_request::{ChangeKind, ChangeRequestStatus};
@@ -45,6 +46,7 @@ where
 #[test]
 fn enum_has_same_text_in_api_and_database() {
     assert_one_text::<AdapterKind>();
+    assert_one_text::<ApiScope>();
     assert_one_text::<ChangeKind>();
     assert_one_text::<ChangeRequestStatus>();
     assert_one_text::<Check>();

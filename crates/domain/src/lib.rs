@@ -1,6 +1,7 @@
 //! Domain types: plain data without actors, storage or network.
 
 pub mod allowlist;
+pub mod api_scope;
 pub mod approval;
 #[cfg(feature = "clap")]
 pub mod arguments;

@@ -9,6 +9,7 @@ use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo, PgValueRef, P
 use sqlx::{Decode, Encode, Type};
 
 use crate::allowlist::Allowlist;
+use crate::api_scope::ApiScopes;
 use crate::certification::check::Check;
 use crate::change_request::{ChangeKind, ChangeRequestStatus};
 use crate::delivery::DeliveryFault;
@@ -107,5 +108,27 @@ impl Encode<'_, Postgres> for Allowlist {
 impl<'r> Decode<'r, Postgres> for Allowlist {
     fn decode(value: PgValueRef<'r>) -> Result<Self, Box<dyn Error + Send + Sync>> {
         Ok(<Vec<String> as Decode<Postgres>>::decode(value)?.try_into()?)
+    }
+}
+
+/// A column of type `text[]`.
+impl Type<Postgres> for ApiScopes {
+    fn type_info() -> PgTypeInfo {
+        <Vec<String> as Type<Postgres>>::type_info()
+    }
+}
+
+impl Encode<'_, Postgres> for ApiScopes {
+    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, Box<dyn Error + Send + Sync>> {
+        let labels: Vec<&str> = self.iter().map(|scope| scope.into_str()).collect();
+        labels.encode_by_ref(buffer)
+    }
+}
+
+impl<'r> Decode<'r, Postgres> for ApiScopes {
+    fn decode(value: PgValueRef<'r>) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        Ok(Self::from_labels(&<Vec<String> as Decode<Postgres>>::decode(
+            value,
+        )?))
     }
 }

@@ -6,7 +6,8 @@
 //! are evicted.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use vouchsafe_domain::limits::Limit;
@@ -19,21 +20,32 @@ pub const MAX_SOURCES: usize = 32_768;
 /// A full map evicts a quarter at once, so that the cost for each new address stays low.
 const EVICTION_DIVISOR: usize = 4;
 
+/// The client of a failed authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum ClientPrefix {
+pub enum ClientPrefix {
     V4(Ipv4Addr),
     /// The first 64 bits.
     V6([u16; 4]),
 }
 
 impl ClientPrefix {
-    fn of(address: IpAddr) -> Self {
+    #[must_use]
+    pub fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self::V4(address),
             IpAddr::V6(address) => {
                 let [a, b, c, d, ..] = address.segments();
                 Self::V6([a, b, c, d])
             }
+        }
+    }
+}
+
+impl fmt::Display for ClientPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::V4(address) => write!(f, "{address}"),
+            Self::V6([a, b, c, d]) => write!(f, "{}/64", Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)),
         }
     }
 }
@@ -95,8 +107,6 @@ impl AuthFailures {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv6Addr;
-
     use super::*;
 
     const LIMIT: Limit = Limit {
@@ -140,6 +150,13 @@ mod tests {
                 "{first} {second}"
             );
         }
+    }
+
+    #[test]
+    fn client_prefix_is_shown_as_address_or_network() {
+        let shown = |text| ClientPrefix::of(address(text)).to_string();
+        assert_eq!(shown("::ffff:203.0.113.7"), "203.0.113.7");
+        assert_eq!(shown("2001:db8:1:2:3::4"), "2001:db8:1:2::/64");
     }
 
     #[test]

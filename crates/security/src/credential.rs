@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use time::OffsetDateTime;
 use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::api_scope::ApiScopes;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use zeroize::Zeroizing;
 
@@ -133,6 +134,7 @@ impl ApiKeyPair {
             key_hash: self.api_key.hash(),
             secret_hash: self.api_secret.hash(),
             allowlist: None,
+            scopes: None,
             not_before: now,
             not_after: None,
             revoked_at: None,
@@ -220,6 +222,8 @@ pub struct Credential {
     pub secret_hash: ApiSecretHash,
     /// Narrows the partner's list; `None` leaves it unchanged.
     pub allowlist: Option<Allowlist>,
+    /// What it may do; `None` is everything.
+    pub scopes: Option<ApiScopes>,
     /// When it was issued, by the clock of the issuing node. It is valid at once, also on a node whose clock is behind.
     pub not_before: OffsetDateTime,
     /// Valid before this time; `None` is until revoked.

@@ -4,6 +4,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::api_scope::ApiScopes;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 
 use super::credential::Credential;
@@ -19,6 +20,9 @@ pub struct CredentialSummary {
     /// Networks that narrow the partner's allowlist; null applies the partner's allowlist alone.
     #[schema(required)]
     pub allowlist: Option<Allowlist>,
+    /// What the credential may do; null is everything.
+    #[schema(required)]
+    pub scopes: Option<ApiScopes>,
     /// Start of validity.
     #[serde(with = "vouchsafe_domain::timestamp")]
     pub not_before: OffsetDateTime,
@@ -49,6 +53,7 @@ impl From<&Credential> for CredentialSummary {
             credential_id: credential.credential_id,
             partner_id: credential.partner_id,
             allowlist: credential.allowlist.clone(),
+            scopes: credential.scopes,
             not_before: credential.not_before,
             not_after: credential.not_after,
             revoked_at: credential.revoked_at,

@@ -19,6 +19,7 @@ use std::time::Duration;
 use dashmap::DashMap;
 use time::OffsetDateTime;
 use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::api_scope::{ApiScope, ApiScopes};
 use vouchsafe_domain::approval::ApprovalRule;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::limits::{Limits, RequestClass};
@@ -29,6 +30,7 @@ use super::client_address::ClientAddress;
 use super::credential::{ApiKey, ApiKeyHash, ApiSecret, ApiSecretHash, Credential};
 use super::environment::Environment;
 use super::headers::AuthHeaders;
+use super::security_event::HeldCredential;
 
 /// How long ended credentials are retained: longer than a change that began before may take.
 const ENDED_RETENTION: Duration = Duration::from_secs(3_600);
@@ -107,7 +109,7 @@ pub enum AccessError {
     /// The credentials are valid, the client address is not allowed.
     #[error("{address} is not on the allowlist")]
     IpNotAllowed {
-        partner_id: PartnerId,
+        credential: HeldCredential,
         address: ClientAddress,
     },
     #[error("the partner is suspended")]
@@ -127,8 +129,17 @@ pub struct Caller {
     pub family_id: CredentialId,
     /// The first use of the credential must be recorded before the response.
     pub is_awaiting_first_use: bool,
+    /// What the credential may do; `None` is everything.
+    pub scopes: Option<ApiScopes>,
     /// The presented secret: it keys the signature.
     pub secret: ApiSecret,
+}
+
+impl Caller {
+    #[must_use]
+    pub fn has_scope(&self, scope: ApiScope) -> bool {
+        self.scopes.is_none_or(|scopes| scopes.contains(scope))
+    }
 }
 
 /// Every partner and credential of one environment. No method blocks on I/O or returns a lock guard.
@@ -281,7 +292,8 @@ impl AccessRegistry {
             .known_ip()
             .filter(|known| is_address_allowed(&partner, &credential, *known));
         let Some(known) = admitted else {
-            return Err(AccessError::IpNotAllowed { partner_id, address });
+            let credential = HeldCredential::of(&credential);
+            return Err(AccessError::IpNotAllowed { credential, address });
         };
         if !partner.status.admits(class) {
             return Err(AccessError::PartnerSuspended { partner_id });
@@ -293,6 +305,7 @@ impl AccessRegistry {
             key_hash: credential.key_hash,
             family_id: credential.family_id,
             is_awaiting_first_use: credential.is_awaiting_first_use(),
+            scopes: credential.scopes,
             secret,
         })
     }

@@ -5,6 +5,7 @@ use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::api_scope::ApiScopes;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_security::credential::{ApiKeyHash, ApiSecretHash, Credential};
 use vouchsafe_security::credential_summary::CredentialSummary;
@@ -48,9 +49,9 @@ macro_rules! select_credentials {
         sqlx::query!(
             r#"SELECT credential_id AS "credential_id: CredentialId", partner_id AS "partner_id: PartnerId",
                       key_hash AS "key_hash: [u8; 32]", secret_hash AS "secret_hash: [u8; 32]",
-                      allowlist AS "allowlist: Allowlist", not_before, not_after, revoked_at,
-                      rotated_from AS "rotated_from: CredentialId", rotated_at, first_used_at,
-                      COALESCE(family_id, family_of_credential_v1(credential_id)) AS "family_id!: CredentialId"
+                       allowlist AS "allowlist: Allowlist", scopes AS "scopes: ApiScopes", not_before, not_after, revoked_at,
+                       rotated_from AS "rotated_from: CredentialId", rotated_at, first_used_at,
+                       COALESCE(family_id, family_of_credential_v1(credential_id)) AS "family_id!: CredentialId"
                  FROM credentials "# + $rest
             $(, $argument)*
         )
@@ -60,6 +61,7 @@ macro_rules! select_credentials {
             key_hash: ApiKeyHash::from_bytes(row.key_hash),
             secret_hash: ApiSecretHash::from_bytes(row.secret_hash),
             allowlist: row.allowlist,
+            scopes: row.scopes,
             not_before: row.not_before,
             not_after: row.not_after,
             revoked_at: row.revoked_at,
@@ -245,7 +247,7 @@ pub(super) async fn insert(
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, allowlist, not_before, not_after,
-                                  rotated_from, family_id)
+                                  rotated_from, family_id, scopes)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         credential.credential_id as _,
         credential.partner_id as _,
@@ -256,6 +258,7 @@ pub(super) async fn insert(
         credential.not_after,
         credential.rotated_from as _,
         credential.family_id as _,
+        credential.scopes.as_ref() as _,
     )
     .execute(&mut *connection)
     .await?;

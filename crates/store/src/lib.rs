@@ -47,6 +47,7 @@ mod revocation;
 mod rotation;
 pub mod schema;
 mod search;
+mod security_events;
 mod service_role;
 mod shared_limits;
 mod stock;

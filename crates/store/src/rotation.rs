@@ -7,7 +7,7 @@
 //! | revoke unused successors of earlier rotations | their responses were lost |
 //! | set the expiry of the old credential | a later rotation may bring it forward, never postpone it |
 //! | count the live credentials | at most [`MAX_LIVE_CREDENTIALS`] |
-//! | insert the new credential with the allowlist and the family of the old one | a rotation grants no further access and no further requests |
+//! | insert the new credential with the allowlist, the scopes and the family of the old one | a rotation grants no further access and no further requests |
 //!
 //! First use and revocation of a successor are each conditional on the other not having happened; the row lock orders them.
 
@@ -132,6 +132,7 @@ async fn rotate(
     }
     let next = Credential {
         allowlist: before.allowlist,
+        scopes: before.scopes,
         rotated_from: Some(credential_id),
         family_id: before.family_id,
         ..next

@@ -11,6 +11,8 @@ mod export_disabled;
 pub mod refusal_counts;
 pub mod refusal_log;
 mod repeats;
+pub mod security_event_metrics;
+pub mod security_events;
 pub mod trace;
 
 use std::io::{IsTerminal as _, stderr};

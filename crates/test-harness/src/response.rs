@@ -66,7 +66,7 @@ pub fn expect_stored_error(response: &ApiResponse, status: u16, code: &str) -> V
 fn assert_error_fields(error: &Value, code: &str) {
     let details = &error["details"];
     let mut expected = vec!["code", "message", "name", "retryable", "trace_id"];
-    if code == "VALIDATION_FAILED" {
+    if ["VALIDATION_FAILED", "MISSING_SCOPE"].contains(&code) {
         expected.insert(1, "details");
         let details = details.as_array().unwrap();
         assert!(

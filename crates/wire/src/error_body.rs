@@ -13,7 +13,7 @@ use crate::schema::extensible_enum;
 /// Characters of a name that an error quotes.
 const MAX_FIELD_NAME: usize = 200;
 
-/// An invalid field of a request.
+/// An invalid field of a request, or the missing scope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ErrorDetail)]
 pub struct FieldError {
@@ -114,7 +114,7 @@ struct ErrorFields<'a> {
     code: &'static str,
     /// For humans: what happened and what to do. The wording may change.
     message: &'a str,
-    /// The invalid fields. Only with `VALIDATION_FAILED`.
+    /// The invalid fields with `VALIDATION_FAILED`; with `MISSING_SCOPE` one entry whose `field` is `scope` and whose `message` is the scope.
     #[serde(skip_serializing_if = "<[FieldError]>::is_empty")]
     details: &'a [FieldError],
     /// Whether the same request with the same `Idempotency-Key` may succeed later.

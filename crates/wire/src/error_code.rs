@@ -97,6 +97,9 @@ codes! {
     /// The client address is not on the partner's allowlist.
     IpNotAllowed = 403 "IP_NOT_ALLOWED" false
         "Call from an address on your allowlist, or ask the operator to add the address in the message.";
+    /// The credential lacks the scope that the request requires.
+    MissingScope = 403 "MISSING_SCOPE" false
+        "Use a credential with the scope in `details`, or ask the operator to issue one. Each operation of the API reference names its scope.";
     /// The partner account is suspended.
     PartnerSuspended = 403 "PARTNER_SUSPENDED" false
         "Contact the operator. Until the suspension is lifted, you can still read the codes of your orders with `GET /orders/{order_id}/vouchers`, unless the operator has blocked that too; all other requests fail.";

@@ -7,9 +7,13 @@
 //! | signed request: check path, body, signature | 400, 408, 413, 415, 401 |
 //! | record the first use of a rotated credential | 401 if it was revoked meanwhile, 503 |
 //! | count the request against the rate limit | 429 |
+//! | check the scope that the route requires | 403 |
 //!
 //! The signature is verified once, over the raw bytes, before anything parses them. Only fully authenticated requests count
-//! against the rate limit of their credential's family; requests that end as 401 count against their client address.
+//! against the rate limit of their credential's family; requests that end as 401, or with right credentials from a foreign address, count
+//! against their client address.
+
+mod errors;
 
 use std::marker::PhantomData;
 use std::net::IpAddr;
@@ -23,19 +27,21 @@ use bytes::Bytes;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_security::client_address::{ClientAddress, X_FORWARDED_FOR};
-use vouchsafe_security::framing::{FramingError, SignedRequest};
+use vouchsafe_security::framing::SignedRequest;
 use vouchsafe_security::headers::{
     AuthHeaders, IDEMPOTENCY_KEY, X_API_KEY, X_API_SECRET, X_SIGNATURE, X_TIMESTAMP,
 };
 use vouchsafe_security::rate_limiter::RateLimitKeys;
 use vouchsafe_security::registry::{self, AccessError, PartnerAccess};
-use vouchsafe_security::signature::{self, SignatureError};
+use vouchsafe_security::security_event::{SecurityEvent, SecurityEventReason};
+use vouchsafe_security::signature;
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 
+use self::errors::{access_error, signature_error};
 use super::listener_peers::ListenerPeers;
-use super::{rate_limit_headers, refusals};
+use super::{api_scope, rate_limit_headers, refusals, security_events};
 use crate::api::body;
 use crate::api::error::ApiError;
 use crate::api::request_outcome::{self, RequestOutcome};
@@ -184,13 +190,23 @@ impl<'a> IncomingRequest<'a> {
         let result = registry.authenticate(&presented, self.address, self.class, now);
         let partner_id = match &result {
             Ok(caller) => Some(caller.partner.partner_id),
-            Err(
-                AccessError::IpNotAllowed { partner_id, .. } | AccessError::PartnerSuspended { partner_id },
-            ) => Some(*partner_id),
+            Err(AccessError::IpNotAllowed { credential, .. }) => Some(credential.partner_id),
+            Err(AccessError::PartnerSuspended { partner_id }) => Some(*partner_id),
             Err(AccessError::InvalidCredentials) => None,
         };
         refusals::attach(self.request, self.class, partner_id);
-        result.map_err(|error| self.reject(access_error(error)))
+        result.map_err(|error| match &error {
+            AccessError::IpNotAllowed { credential, .. } => {
+                let event = SecurityEvent {
+                    reason: SecurityEventReason::ForeignAddress,
+                    credential: Some(*credential),
+                    address: self.address.accountable_ip(),
+                };
+                let recorded = security_events::record(self.service, &event);
+                self.limit_failures(access_error(error), recorded)
+            }
+            _ => self.reject(access_error(error)),
+        })
     }
 
     /// Rejects before the body is read if the rate limit is exhausted. Takes nothing from the quota.
@@ -220,7 +236,7 @@ impl<'a> IncomingRequest<'a> {
         })
     }
 
-    /// Last step: records the first use of the credential and takes one request from the quota.
+    /// Last steps: records the first use of the credential, takes one request from the quota and checks the scope.
     async fn admit(
         &self,
         caller: registry::Caller,
@@ -232,6 +248,7 @@ impl<'a> IncomingRequest<'a> {
         let keys = self.rate_limit_keys(&caller);
         let result = self.service.shared_limits.acquire(keys).await;
         self.apply_rate_limit(&caller, result)?;
+        api_scope::check(self.request, &caller)?;
         let partner_id = caller.partner.partner_id;
         request_outcome::report(self.request, partner_id, || RequestOutcome::Authenticated {
             credential_id: caller.credential_id,
@@ -306,13 +323,18 @@ impl<'a> IncomingRequest<'a> {
             ..
         } = self.service;
         metrics.record_authentication_failure(error.code);
-        match rate_limits.record_auth_failure(self.address.accountable_ip(), clock.monotonic()) {
-            Ok(_) => error,
-            Err(exhausted) => {
-                metrics.record_rate_limited(RequestClass::Auth);
-                rate_limit_headers::too_many_failures_error(exhausted, "key, secret, clock and signature")
-            }
-        }
+        let recorded = rate_limits.record_auth_failure(self.address.accountable_ip(), clock.monotonic());
+        self.limit_failures(error, recorded.map(drop))
+    }
+
+    /// The error, or the one that says nothing about the request if too many of its client address have failed.
+    fn limit_failures(&self, error: ApiError, recorded: Result<(), Exhausted>) -> ApiError {
+        let Err(exhausted) = recorded else {
+            return error;
+        };
+        self.service.metrics.record_rate_limited(RequestClass::Auth);
+        let causes = "key, secret, clock, signature and address";
+        rate_limit_headers::too_many_failures_error(exhausted, causes)
     }
 }
 
@@ -360,32 +382,4 @@ pub(crate) fn auth_headers(request: &HttpRequest) -> AuthHeaders<'_> {
         };
         values.map(|value| value.as_bytes())
     })
-}
-
-fn access_error(error: AccessError) -> ApiError {
-    match error {
-        AccessError::InvalidCredentials => ApiError::new(
-            Code::InvalidCredentials,
-            "invalid credentials: send X-API-Key and X-API-Secret, each once, of one active credential of this environment",
-        ),
-        AccessError::IpNotAllowed { address, .. } => ApiError::new(
-            Code::IpNotAllowed,
-            format!("address {address} is not on the allowlist; ask the operator to add it"),
-        ),
-        AccessError::PartnerSuspended { .. } => ApiError::new(
-            Code::PartnerSuspended,
-            "the partner is suspended; contact the operator",
-        ),
-    }
-}
-
-fn signature_error(error: SignatureError) -> ApiError {
-    match error {
-        SignatureError::Timestamp(error) => ApiError::new(Code::TimestampOutOfRange, error.to_string()),
-        SignatureError::Framing(FramingError::Body) => ApiError::new(
-            Code::MalformedRequest,
-            "the body must be empty or a JSON object that begins with {",
-        ),
-        other => ApiError::new(Code::InvalidSignature, other.to_string()),
-    }
 }

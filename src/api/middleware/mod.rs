@@ -1,5 +1,6 @@
 //! Middleware and extractors of both listeners.
 
+pub(crate) mod api_scope;
 pub(crate) mod authentication;
 pub(crate) mod listener_peers;
 pub(crate) mod load_shedding;
@@ -8,4 +9,5 @@ pub(crate) mod rate_limit_headers;
 pub(crate) mod readiness_gate;
 mod refusals;
 pub(crate) mod sandbox_observer;
+mod security_events;
 pub(crate) mod trace;

@@ -4,7 +4,7 @@
 //! changed roles are in force at once on every node. A missing, repeated, malformed or wrong token gets the same response. Browsers
 //! add the cookie to requests of any page, so a change with a session must come from a page of the console.
 //!
-//! Wrong tokens are counted per client address, logged, and rejected with 429 above the limit of failed authentications. Valid
+//! Wrong tokens are security events, counted per client address and rejected with 429 above the limit of failed authentications. Valid
 //! tokens are not affected: a guess locks out no operator behind the same address.
 
 use std::future::{Ready, ready};
@@ -18,10 +18,10 @@ use actix_web::http::header::{
 };
 use actix_web::middleware::Next;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _, web};
-use tracing::warn;
 use vouchsafe_domain::ids::OperatorSessionId;
 use vouchsafe_domain::operator::{OperatorName, Role};
 use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
+use vouchsafe_security::security_event::{SecurityEvent, SecurityEventReason};
 use vouchsafe_sign_in::cookies::ConsoleCookie;
 use vouchsafe_sign_in::next_path::NextPath;
 use vouchsafe_store::AuditActor;
@@ -29,7 +29,7 @@ use vouchsafe_store::operators::{SessionHolder, SessionLookup, SessionUse, Token
 use vouchsafe_wire::error_code::Code;
 
 use super::authentication::client_address;
-use super::rate_limit_headers;
+use super::{rate_limit_headers, security_events};
 use crate::api::error::ApiError;
 use crate::service::Service;
 use vouchsafe_telemetry::trace;
@@ -188,18 +188,20 @@ async fn identify(request: &ServiceRequest) -> Result<Operator, ApiError> {
         .app_data::<web::Data<Service>>()
         .ok_or_else(ApiError::unavailable)?;
     let headers = request.headers();
-    let operator = if headers.contains_key(AUTHORIZATION) {
-        match bearer_token(headers) {
+    let (operator, reason) = if headers.contains_key(AUTHORIZATION) {
+        let operator = match bearer_token(headers) {
             Some(token) => find_operator(service, token).await?,
             None => None,
-        }
+        };
+        (operator, SecurityEventReason::OperatorToken)
     } else if let Some(token) = find_cookie(service, ConsoleCookie::Session, headers) {
-        find_session_operator(service, token, session_use(request)).await?
+        let operator = find_session_operator(service, token, session_use(request)).await?;
+        (operator, SecurityEventReason::OperatorSession)
     } else {
         return Err(unauthorized());
     };
     let Some(operator) = operator else {
-        return Err(reject(service, request.request()));
+        return Err(reject(service, request.request(), reason));
     };
     if operator.session.is_some() && !matches!(*request.method(), Method::GET | Method::HEAD) {
         check_same_origin(service, headers)?;
@@ -314,21 +316,19 @@ async fn find_operator(service: &Service, token: &[u8]) -> Result<Option<Operato
     }))
 }
 
-/// Counts and logs a failed sign-in, and returns its error. The limit per address bounds the number of log lines.
-pub(crate) fn reject(service: &Service, request: &HttpRequest) -> ApiError {
-    service.metrics.record_operator_sign_in_failure();
+/// Records a failed sign-in as a security event, and returns its error.
+pub(crate) fn reject(service: &Service, request: &HttpRequest, reason: SecurityEventReason) -> ApiError {
     let address = match client_address(request) {
         Ok(address) => address.accountable_ip(),
         Err(error) => return error,
     };
-    let failure = service
-        .rate_limits
-        .record_auth_failure(address, service.clock.monotonic());
-    match failure {
-        Ok(status) => {
-            warn!(client.address = %address, failures_left = status.remaining, "operator sign-in failed");
-            unauthorized()
-        }
+    let event = SecurityEvent {
+        reason,
+        credential: None,
+        address,
+    };
+    match security_events::record(service, &event) {
+        Ok(()) => unauthorized(),
         Err(exhausted) => rate_limit_headers::too_many_failures_error(exhausted, "the operator token"),
     }
 }

@@ -6,7 +6,6 @@ use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
-use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::limits::RequestClass;
@@ -35,11 +34,12 @@ use crate::service::Service;
 pub(super) fn generate_credential(
     service: &Service,
     partner_id: PartnerId,
-    allowlist: Option<Allowlist>,
+    IssueCredentialRequest { allowlist, scopes }: IssueCredentialRequest,
 ) -> Result<(Credential, IssuedCredential), ApiError> {
     let key_pair = generate_key_pair(service)?;
     let credential = Credential {
         allowlist,
+        scopes,
         ..key_pair.to_credential(partner_id, service.clock.now())
     };
     let issued = IssuedCredential {
@@ -107,6 +107,7 @@ impl ConfirmableChange for CredentialIssue {
         if certification_policy(service) == CertificationPolicy::Required && !partner.is_certified() {
             return Err(uncertified());
         }
+        check_scopes_apply(service, &self.request).await?;
         to_description(self.partner_id, &self.request)
     }
 
@@ -115,7 +116,8 @@ impl ConfirmableChange for CredentialIssue {
         service: &web::Data<Service>,
         actor: AuditActor,
     ) -> Result<HttpResponse, ApiError> {
-        let (credential, issued) = generate_credential(service, self.partner_id, self.request.allowlist)?;
+        check_scopes_apply(service, &self.request).await?;
+        let (credential, issued) = generate_credential(service, self.partner_id, self.request)?;
         let policy = certification_policy(service);
         let outcome = config_change::apply(service, |service| async move {
             let outcome = service
@@ -144,6 +146,23 @@ fn certification_policy(service: &Service) -> CertificationPolicy {
         Environment::Sandbox => CertificationPolicy::NotRequired,
         Environment::Production => CertificationPolicy::Required,
     }
+}
+
+/// Rejects a restricted credential while a node of version 0.2.0, which would grant it everything, is live.
+async fn check_scopes_apply(service: &Service, request: &IssueCredentialRequest) -> Result<(), ApiError> {
+    if request.scopes.is_none() {
+        return Ok(());
+    }
+    service.node.look_for_older_peers().await?;
+    if !service.node.has_older_peers() {
+        return Ok(());
+    }
+    let message =
+        "a node of version 0.2.0, which ignores scopes, is live; upgrade all nodes, then repeat the request";
+    Err(ApiError {
+        message: message.to_owned(),
+        ..ApiError::unavailable()
+    })
 }
 
 fn uncertified() -> ApiError {

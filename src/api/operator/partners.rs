@@ -12,7 +12,7 @@ use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::credentials::CredentialBody;
+use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialRequest};
 use vouchsafe_wire::operator::partners::{
     CreatedPartner, MAX_EMBEDDED_CREDENTIALS, NewPartner, PartnerPatch, PartnerWithCredentials,
 };
@@ -37,7 +37,11 @@ pub(super) async fn create(
     let now = service.clock.now();
     let partner = request.into_partner(now)?;
     let credential = match service.environment {
-        Environment::Sandbox => Some(generate_credential(&service, partner.partner_id, None)?),
+        Environment::Sandbox => Some(generate_credential(
+            &service,
+            partner.partner_id,
+            IssueCredentialRequest::default(),
+        )?),
         Environment::Production => None,
     };
     let (stored, issued) = credential.unzip();

@@ -23,6 +23,7 @@ use serde::Deserialize;
 use vouchsafe_console::PAGE_HEADERS;
 use vouchsafe_domain::operator_session::OperatorSession;
 use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
+use vouchsafe_security::security_event::SecurityEventReason;
 use vouchsafe_sign_in::cookies::ConsoleCookie;
 use vouchsafe_sign_in::next_path::NextPath;
 use vouchsafe_sign_in::oidc::OidcProvider;
@@ -218,14 +219,14 @@ fn no_link() -> ApiError {
     ApiError::new(Code::InvalidCredentials, message)
 }
 
-/// The error of a failed sign-in, which is counted, logged and limited.
+/// The error of a failed sign-in, which is a security event.
 pub(super) fn refusal(
     service: &Service,
     request: &HttpRequest,
     code: Code,
     message: impl Into<String>,
 ) -> ApiError {
-    let error = reject(service, request);
+    let error = reject(service, request, SecurityEventReason::OperatorSignIn);
     if error.code == Code::InvalidCredentials {
         return ApiError::new(code, message);
     }

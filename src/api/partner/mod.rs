@@ -4,6 +4,7 @@ mod authenticated_list;
 mod categories;
 pub(super) mod certification;
 mod credentials;
+mod endpoint;
 mod events;
 mod idempotency;
 pub(super) mod orders;
@@ -23,8 +24,10 @@ use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use utoipa::openapi::OpenApi;
 use vouchsafe_api_docs::{openapi, partner as docs};
+use vouchsafe_domain::api_scope::ApiScope::{Codes, Orders, Payouts, Read, Webhooks};
 use vouchsafe_security::framing::API_PREFIX;
 
+use self::endpoint::{PartnerEndpoint, partner_endpoints};
 use super::documentation::{self, DocsSite, Files};
 use super::endpoint::{Endpoint, endpoints, register, resources};
 use super::health;
@@ -43,11 +46,19 @@ static SCHEMAS: LazyLock<Files> = LazyLock::new(|| documentation::schemas(&docum
 
 /// Registers the routes of the partner listener. Operator routes are 404 here.
 pub(crate) fn routes(config: &mut web::ServiceConfig) {
-    let preview = resources(reconciliation::preview());
+    let preview = resources(
+        reconciliation::preview()
+            .into_iter()
+            .map(PartnerEndpoint::into_endpoint),
+    );
     let preview = preview.map(|resource| resource.guard(reconciliation::is_preview_on));
-    let sandbox = resources(sandbox::endpoints());
+    let sandbox = resources(
+        sandbox::endpoints()
+            .into_iter()
+            .map(PartnerEndpoint::into_endpoint),
+    );
     let sandbox = sandbox.map(|resource| resource.guard(sandbox::is_sandbox));
-    let api = resources(endpoints())
+    let api = resources(api_endpoints().into_iter().map(PartnerEndpoint::into_endpoint))
         .chain(preview)
         .chain(sandbox)
         .fold(web::scope(API_PREFIX), Scope::service)
@@ -71,34 +82,35 @@ fn public_endpoints() -> impl Iterator<Item = Endpoint> {
 }
 
 /// The endpoints below `/api/v1`. actix tries routes and methods in this order: the most frequent ones come first, and literal
-/// paths, which are compared, come before patterns, which run a regular expression.
-fn endpoints() -> Vec<Endpoint> {
-    endpoints! {
-        POST "/orders" => orders::place, docs::orders::place;
-        GET "/orders" => orders::list, docs::orders::list;
-        GET "/wallets" => wallets::list, docs::money::list_wallets;
-        GET "/events" => events::list, docs::webhooks::events;
-        GET "/transactions" => transactions::list, docs::money::list_transactions;
-        GET "/products" => products::list, docs::catalogue::list_products;
-        GET "/categories" => categories::list, docs::catalogue::list_categories;
-        GET "/payouts" => payouts::list, docs::money::list_payouts;
-        POST "/payouts" => payouts::request, docs::money::request_payout;
-        GET "/webhooks" => webhooks::list, docs::webhooks::list;
-        POST "/webhooks" => webhooks::put, docs::webhooks::put;
-        GET "/certification" => certification::get, docs::certification::get;
-        POST "/credentials/rotate" => credentials::rotate, docs::credentials::rotate;
-        GET "/orders/{order_id}" => orders::get, docs::orders::get;
-        GET "/orders/{order_id}/vouchers" => vouchers::get, docs::orders::get_codes;
-        GET "/orders/{order_id}/vouchers/access" => voucher_access::list, docs::orders::list_code_reads;
-        POST "/orders/{order_id}/cancel" => orders::cancel::cancel, docs::orders::cancel;
-        GET "/products/{product_id}" => products::get, docs::catalogue::get_product;
-        GET "/payouts/{payout_id}" => payouts::get, docs::money::get_payout;
-        GET "/webhooks/{webhook_id}/deliveries" => webhooks::list_attempts, docs::webhooks::attempts;
-        DELETE "/webhooks/{webhook_id}" => webhooks::remove, docs::webhooks::remove;
-        POST "/webhooks/{webhook_id}/rotate" => webhooks::rotate, docs::webhooks::rotate;
-        POST "/webhooks/{webhook_id}/test" => webhooks::test, docs::webhooks::test;
-        POST "/webhooks/{webhook_id}/retry" => webhooks::retry, docs::webhooks::retry;
-        POST "/webhooks/{webhook_id}/replay" => webhooks::replay, docs::webhooks::replay;
+/// paths, which are compared, come before patterns, which run a regular expression. A route without a scope is for every
+/// credential.
+fn api_endpoints() -> Vec<PartnerEndpoint> {
+    partner_endpoints! {
+        POST "/orders" Some(Orders) => orders::place, docs::orders::place;
+        GET "/orders" Some(Read) => orders::list, docs::orders::list;
+        GET "/wallets" Some(Read) => wallets::list, docs::money::list_wallets;
+        GET "/events" Some(Read) => events::list, docs::webhooks::events;
+        GET "/transactions" Some(Read) => transactions::list, docs::money::list_transactions;
+        GET "/products" Some(Read) => products::list, docs::catalogue::list_products;
+        GET "/categories" Some(Read) => categories::list, docs::catalogue::list_categories;
+        GET "/payouts" Some(Read) => payouts::list, docs::money::list_payouts;
+        POST "/payouts" Some(Payouts) => payouts::request, docs::money::request_payout;
+        GET "/webhooks" Some(Read) => webhooks::list, docs::webhooks::list;
+        POST "/webhooks" Some(Webhooks) => webhooks::put, docs::webhooks::put;
+        GET "/certification" Some(Read) => certification::get, docs::certification::get;
+        POST "/credentials/rotate" None => credentials::rotate, docs::credentials::rotate;
+        GET "/orders/{order_id}" Some(Read) => orders::get, docs::orders::get;
+        GET "/orders/{order_id}/vouchers" Some(Codes) => vouchers::get, docs::orders::get_codes;
+        GET "/orders/{order_id}/vouchers/access" Some(Read) => voucher_access::list, docs::orders::list_code_reads;
+        POST "/orders/{order_id}/cancel" Some(Orders) => orders::cancel::cancel, docs::orders::cancel;
+        GET "/products/{product_id}" Some(Read) => products::get, docs::catalogue::get_product;
+        GET "/payouts/{payout_id}" Some(Read) => payouts::get, docs::money::get_payout;
+        GET "/webhooks/{webhook_id}/deliveries" Some(Read) => webhooks::list_attempts, docs::webhooks::attempts;
+        DELETE "/webhooks/{webhook_id}" Some(Webhooks) => webhooks::remove, docs::webhooks::remove;
+        POST "/webhooks/{webhook_id}/rotate" Some(Webhooks) => webhooks::rotate, docs::webhooks::rotate;
+        POST "/webhooks/{webhook_id}/test" Some(Webhooks) => webhooks::test, docs::webhooks::test;
+        POST "/webhooks/{webhook_id}/retry" Some(Webhooks) => webhooks::retry, docs::webhooks::retry;
+        POST "/webhooks/{webhook_id}/replay" Some(Webhooks) => webhooks::replay, docs::webhooks::replay;
     }
 }
 
@@ -120,7 +132,10 @@ pub(super) fn document(preview: Preview) -> OpenApi {
         .then(reconciliation::preview)
         .into_iter()
         .flatten();
-    let api = endpoints().into_iter().chain(preview).chain(sandbox::endpoints());
+    let api = api_endpoints()
+        .into_iter()
+        .chain(preview)
+        .chain(sandbox::endpoints());
     let api = api.map(|endpoint| endpoint.operation(API_PREFIX));
     docs::document(api.chain(public_endpoints().map(|endpoint| endpoint.operation(""))))
 }

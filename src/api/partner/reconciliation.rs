@@ -6,19 +6,20 @@
 use actix_web::guard::GuardContext;
 use actix_web::{HttpResponse, web};
 use time::Date;
+use vouchsafe_domain::api_scope::ApiScope::Read;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::reconciliation::{MAX_DRIFTS, ReconciledDayBody, parse_date};
 
-use crate::api::endpoint::{Endpoint, endpoints};
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::AuthenticatedCaller;
+use crate::api::partner::endpoint::{PartnerEndpoint, partner_endpoints};
 use crate::service::Service;
 use crate::settings::Preview;
 use vouchsafe_api_docs::partner as docs;
 
 /// The endpoint, which [`is_preview_on`] guards.
-pub(super) fn preview() -> Vec<Endpoint> {
-    endpoints! { GET "/reconciliation/{date}" => get, docs::reconciliation::get; }
+pub(super) fn preview() -> Vec<PartnerEndpoint> {
+    partner_endpoints! { GET "/reconciliation/{date}" Some(Read) => get, docs::reconciliation::get; }
 }
 
 /// The guard that hides the route while the preview is off.

@@ -44,8 +44,8 @@ pub struct Operation {
     body: Option<RequestBodySpec>,
     responses: Vec<OperationResponse>,
     error_codes: Vec<Code>,
-    /// The least role of a caller.
-    role: Option<&'static str>,
+    /// What a caller needs, such as the role `viewer`: kind and name.
+    requirement: Option<(&'static str, &'static str)>,
     is_rate_limited: bool,
     is_conditional: bool,
     stored_error_codes: Vec<Code>,
@@ -66,7 +66,7 @@ impl Operation {
             body: None,
             responses: Vec::new(),
             error_codes: vec![Code::ServiceUnavailable],
-            role: None,
+            requirement: None,
             is_rate_limited: false,
             is_conditional: false,
             stored_error_codes: Vec::new(),
@@ -198,10 +198,17 @@ impl Operation {
     /// Requires a security scheme and a role. The role is an extension: OpenAPI 3.1 allows roles where OAuth lists scopes, but
     /// validators take them for undeclared scopes. The description names the role for readers.
     pub fn require_role(mut self, scheme: &'static str, role: &'static str) -> Self {
-        self.role = Some(role);
+        self.requirement = Some(("role", role));
         let extensions = Extensions::from_iter([("x-required-role", role)]);
         self.secured(&[scheme])
             .edit(|operation| operation.extensions(Some(extensions)))
+    }
+
+    /// Requires a scope of the credential, as an extension like a role.
+    pub fn require_scope(mut self, scope: &'static str) -> Self {
+        self.requirement = Some(("scope", scope));
+        let extensions = Extensions::from_iter([("x-required-scope", scope)]);
+        self.edit(|operation| operation.extensions(Some(extensions)))
     }
 
     /// Sets a required JSON body, with an example.
@@ -280,8 +287,8 @@ impl Operation {
                 .responses
                 .insert("4XX".to_owned(), rejection.into());
         }
-        if let (Some(role), Some(description)) = (self.role, &mut operation.description) {
-            description.push_str(&format!("\n\nRequires the role `{role}`."));
+        if let (Some((kind, name)), Some(description)) = (self.requirement, &mut operation.description) {
+            description.push_str(&format!("\n\nRequires the {kind} `{name}`."));
         }
         // An operation without requirements says so: `security: []`.
         operation.security.get_or_insert_default();

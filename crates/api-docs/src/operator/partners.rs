@@ -76,6 +76,7 @@ fn listed_credential() -> Value {
         "credential_id": "cred_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
         "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
         "allowlist": null,
+        "scopes": ["orders", "codes"],
         "not_before": "2026-11-20T12:00:00.123456Z",
         "not_after": null,
         "revoked_at": null,
@@ -101,9 +102,10 @@ pub fn issue(operation: Operation) -> Operation {
         .describe(
             PARTNERS,
             "Issue a credential",
-            "Only this response contains the secret. A partner has at most five valid credentials.",
+            "Only this response contains the secret. A partner has at most five valid credentials. `scopes` restricts what the credential \
+             may do; until the last node of version 0.2.0 has ended, it is refused with 503.",
         )
-        .optional_json_body::<IssueCredentialRequest>(json!({ "allowlist": ["203.0.113.7"] }))
+        .optional_json_body::<IssueCredentialRequest>(json!({ "allowlist": ["203.0.113.7"], "scopes": ["orders", "codes"] }))
         .created::<IssuedCredential>("The credential.", issued_credential())
         .errors(&[Code::CertificationRequired, Code::CredentialLimitReached])
 }
@@ -135,7 +137,7 @@ pub fn rotate(operation: Operation) -> Operation {
         .describe(
             PARTNERS,
             "Rotate a credential",
-            "Issues its successor with the same allowlist, and ends the credential after an overlap. Only this response contains the secret. An unused successor of an earlier rotation is revoked. A credential and those that came from it can be rotated 10 times in 24 hours (`VOUCHSAFE_ROTATIONS_PER_DAY`); above it the response is 429 with `Retry-After`.",
+            "Issues its successor with the same allowlist and scopes, and ends the credential after an overlap. Only this response contains the secret. An unused successor of an earlier rotation is revoked. A credential and those that came from it can be rotated 10 times in 24 hours (`VOUCHSAFE_ROTATIONS_PER_DAY`); above it the response is 429 with `Retry-After`.",
         )
         .optional_json_body::<RotateCredentialBody>(json!({ "overlap_seconds": 3600 }))
         .created::<RotatedCredentialBody<'_>>("The new credential.", rotated)

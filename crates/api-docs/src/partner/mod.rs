@@ -12,6 +12,7 @@ pub mod webhooks;
 
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
+use vouchsafe_domain::api_scope::ApiScope;
 use vouchsafe_wire::error_code::Code;
 
 pub use self::certification::example as example_certification;
@@ -54,6 +55,9 @@ const DESCRIPTION: &str = "\
 The Vouchsafe partner API: order digital vouchers, retrieve their codes, and receive events about them.
 
 **Authentication.** Send `X-API-Key` and `X-API-Secret` with every request, from an address on your allowlist.
+
+**Scopes.** A credential may be restricted to scopes; each operation names the one that it requires. Without it the response is 403 \
+`MISSING_SCOPE`.
 
 **Signing.** Sign POST and DELETE requests and the retrieval of codes: send `X-Timestamp` (Unix time in seconds, ten digits, \
 within 300 seconds of the server's clock) and `X-Signature: t=<timestamp>,v1=<hex>`. The signature is the HMAC-SHA256 of \
@@ -113,6 +117,16 @@ fn security_schemes() -> Vec<(&'static str, SecurityScheme)> {
             ),
         ),
     ]
+}
+
+/// An operation for credentials with this scope; `None` admits every credential.
+pub fn require_scope(operation: Operation, scope: Option<ApiScope>) -> Operation {
+    match scope {
+        Some(scope) => operation
+            .require_scope(scope.into_str())
+            .errors(&[Code::MissingScope]),
+        None => operation,
+    }
 }
 
 /// An operation below `/api/v1` that needs credentials only.

@@ -32,12 +32,13 @@ pub fn put(operation: Operation) -> Operation {
             EVENTS,
             "Register or update a webhook endpoint",
             "Updates the endpoint with the given `webhook_id`, or the one with this `url`; otherwise registers a new endpoint. A \
-             new endpoint receives events from then on. Its signing secret is returned only once.",
+             new endpoint receives events from then on. Its signing secret is returned only once. A `url` with another scheme, host or port \
+             replaces the secret: the response has the new one, and no other secret signs what goes there.",
         )
         .json_body::<PutWebhookBody>(request)
         .created::<WebhookBody<'_>>("Registered. Store the secret: it is not returned again.",
             webhook(Some(SECRET)),)
-        .ok::<WebhookBody<'_>>("Updated.", webhook(None))
+        .ok::<WebhookBody<'_>>("Updated. `secret` is present if `url` has another scheme, host or port than before.", webhook(None))
         .errors(&[
             Code::ValidationFailed,
             Code::WebhookNotFound,

@@ -52,10 +52,11 @@ const TRANSACTION_COLUMNS: [Column; 8] = [
     col("Transaction", "transaction_id"),
 ];
 
-const CREDENTIAL_COLUMNS: [Column; 7] = [
+const CREDENTIAL_COLUMNS: [Column; 8] = [
     col("Credential", "credential_id"),
     col("In force", "live"),
     col("Allowlist", "allowlist"),
+    col("Scopes", "scopes"),
     col("From", "not_before"),
     col("Until", "not_after"),
     col("Revoked", "revoked_at"),
@@ -110,6 +111,9 @@ const ISSUE: Action = Action::post(
     Input::new("allowlist", "Allowlist of the credential", InputKind::Lines)
         .optional()
         .hint("Narrower than the partner's, one network per line."),
+    Input::new("scopes", "Scopes of the credential", InputKind::Lines)
+        .optional()
+        .hint("orders, codes, read, payouts or webhooks, one per line. Empty: all."),
 ])
 .note("The secret is shown once.")
 .shows("New credential: its secret is shown only now");

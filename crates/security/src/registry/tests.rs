@@ -247,9 +247,8 @@ fn address_must_be_on_both_allowlists() {
         let registry = sandbox();
         let persona = Persona::join_with(&registry, partner, |c| c.allowlist = credential);
         let refused = persona.calls(&registry, from).err();
-        let partner_id = persona.partner_id;
         let expected = AccessError::IpNotAllowed {
-            partner_id,
+            credential: HeldCredential::of(&persona.credential),
             address: known(from),
         };
         assert_eq!(refused, (!admitted).then_some(expected), "{partner:?} {from}");
@@ -344,11 +343,11 @@ fn unreadable_address_is_refused() {
     let address = ClientAddress::Unreadable {
         proxy: HOME.parse().unwrap(),
     };
-    let partner_id = acme.partner_id;
+    let credential = HeldCredential::of(&acme.credential);
     let refused = registry.authenticate(&acme.headers(), address, RequestClass::General, NOW);
     assert_eq!(
         refused.err(),
-        Some(AccessError::IpNotAllowed { partner_id, address })
+        Some(AccessError::IpNotAllowed { credential, address })
     );
 }
 

@@ -9,13 +9,14 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use vouchsafe_domain::idempotency::{Fingerprint, RequestFingerprint};
 
-use super::aead::KeyBytes;
+use super::aead::{KEY_BYTES, KeyBytes};
 use crate::idempotency::{frame, unkeyed_fingerprint};
 
 /// Separates the derived key.
 pub(super) const FINGERPRINT_CONTEXT: &[u8] = b"vouchsafe request fingerprint v1";
 
 /// The key of request fingerprints. `Debug` prints `***`.
+#[derive(Clone)]
 pub struct FingerprintKey(KeyBytes);
 
 impl FingerprintKey {
@@ -23,18 +24,33 @@ impl FingerprintKey {
         Self(bytes)
     }
 
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
+        Self(KeyBytes::new(bytes))
+    }
+
+    /// The hash of a URL in hexadecimal digits, which a request cannot have: `URL` is no method.
+    #[must_use]
+    pub fn hash_url(&self, url: &str) -> String {
+        hex::encode(self.keyed("URL", "", url.as_bytes()).0)
+    }
+
     /// The fingerprints of a request: HMAC-SHA-256 over method, path and unparsed body, and what version 0.2.0 stored.
     #[must_use]
     pub fn fingerprint(&self, method: &str, path: &str, body: &[u8]) -> RequestFingerprint {
+        RequestFingerprint {
+            keyed: self.keyed(method, path, body),
+            unkeyed: Some(unkeyed_fingerprint(method, path, body)),
+            stores_unkeyed: false,
+        }
+    }
+
+    fn keyed(&self, method: &str, path: &str, body: &[u8]) -> Fingerprint {
         let Ok(mac) = Hmac::<Sha256>::new_from_slice(&*self.0) else {
             unreachable!("HMAC accepts keys of any length");
         };
         let mac = mac.chain_update(frame(method, path)).chain_update(body);
-        RequestFingerprint {
-            keyed: Fingerprint(mac.finalize().into_bytes().into()),
-            unkeyed: Some(unkeyed_fingerprint(method, path, body)),
-            stores_unkeyed: false,
-        }
+        Fingerprint(mac.finalize().into_bytes().into())
     }
 }
 

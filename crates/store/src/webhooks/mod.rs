@@ -6,6 +6,7 @@
 //! Lock order: the partner's row, webhooks, webhook_progress.
 
 mod change;
+mod put;
 mod retry;
 
 use sqlx::postgres::PgRow;
@@ -17,7 +18,8 @@ use vouchsafe_domain::webhook::{DisabledReason, FAILING_THRESHOLD, Webhook, Webh
 use super::audit::to_bigint;
 use super::database::{Database, Statement};
 
-pub use change::{PutWebhookOutcome, PutWebhookRequest, WebhookSecretRotation};
+pub use change::WebhookSecretRotation;
+pub use put::{PutWebhookOutcome, PutWebhookRequest};
 
 /// Maximum of endpoints per partner (contract §3).
 pub const MAX_WEBHOOKS: i64 = 10;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::api_scope::ApiScopes;
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_domain::revocation::DescendantPolicy;
 use vouchsafe_security::credential::{ApiSecret, Credential};
@@ -25,6 +26,10 @@ pub struct IssueCredentialRequest {
     #[serde(default)]
     #[cfg_attr(feature = "clap", command(flatten))]
     pub allowlist: Option<Allowlist>,
+    /// What the credential may do; null or omitted: everything.
+    #[serde(default)]
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub scopes: Option<ApiScopes>,
 }
 
 /// A new credential with its secret, which is shown once.

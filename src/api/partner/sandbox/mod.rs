@@ -5,22 +5,23 @@ mod orders;
 
 use actix_web::guard::GuardContext;
 use actix_web::web;
+use vouchsafe_domain::api_scope::ApiScope::{Orders, Read};
 use vouchsafe_security::environment::Environment;
 
-use crate::api::endpoint::{Endpoint, endpoints};
+use crate::api::partner::endpoint::{PartnerEndpoint, partner_endpoints};
 use crate::service::Service;
 use vouchsafe_api_docs::partner::sandbox as docs;
 
 /// The endpoints, which [`is_sandbox`] guards.
-pub(super) fn endpoints() -> Vec<Endpoint> {
-    endpoints! {
-        POST "/sandbox/faults" => faults::put, docs::put_fault;
-        GET "/sandbox/faults" => faults::list, docs::list_faults;
-        DELETE "/sandbox/faults" => faults::clear, docs::clear_faults;
-        POST "/sandbox/orders/{order_id}/approve" => orders::approve, docs::approve_order;
-        POST "/sandbox/orders/{order_id}/reject" => orders::reject, docs::reject_order;
-        POST "/sandbox/orders/{order_id}/advance" => orders::advance, docs::advance_order;
-        POST "/sandbox/orders/{order_id}/fail" => orders::fail, docs::fail_order;
+pub(super) fn endpoints() -> Vec<PartnerEndpoint> {
+    partner_endpoints! {
+        POST "/sandbox/faults" Some(Orders) => faults::put, docs::put_fault;
+        GET "/sandbox/faults" Some(Read) => faults::list, docs::list_faults;
+        DELETE "/sandbox/faults" Some(Orders) => faults::clear, docs::clear_faults;
+        POST "/sandbox/orders/{order_id}/approve" Some(Orders) => orders::approve, docs::approve_order;
+        POST "/sandbox/orders/{order_id}/reject" Some(Orders) => orders::reject, docs::reject_order;
+        POST "/sandbox/orders/{order_id}/advance" Some(Orders) => orders::advance, docs::advance_order;
+        POST "/sandbox/orders/{order_id}/fail" Some(Orders) => orders::fail, docs::fail_order;
     }
 }
 

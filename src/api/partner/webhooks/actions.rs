@@ -1,6 +1,5 @@
 //! Webhook endpoint actions: secret rotation, retry and event replay.
 
-use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
 use vouchsafe_domain::ids::WebhookId;
@@ -10,7 +9,7 @@ use vouchsafe_wire::partner::webhooks::body::WebhookBody;
 use vouchsafe_wire::partner::webhooks::replay::ReplayResultBody;
 use vouchsafe_wire::partner::webhooks::request;
 
-use super::{generate_secret, not_found, parse_id};
+use super::{generate_secret, not_found, parse_id, with_secret};
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::service::Service;
@@ -45,10 +44,7 @@ pub(in crate::api::partner) async fn rotate(
         .find(Some(partner_id), webhook_id)
         .await?;
     let webhook = webhook.ok_or_else(not_found)?;
-    let secret = secret.text();
-    Ok(HttpResponse::Ok()
-        .insert_header((CACHE_CONTROL, "no-store"))
-        .json(WebhookBody::of(&webhook, Some(&secret))))
+    Ok(with_secret(HttpResponse::Ok(), &webhook, &secret))
 }
 
 /// Attempts everything that waits at once.

@@ -8,8 +8,9 @@ mod attempts;
 mod test;
 
 use actix_web::http::header::CACHE_CONTROL;
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpResponse, HttpResponseBuilder, web};
 use vouchsafe_domain::ids::WebhookId;
+use vouchsafe_domain::webhook::Webhook;
 use vouchsafe_security::vault::seal::WebhookSecret;
 use vouchsafe_store::{MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest};
 use vouchsafe_wire::error_code::Code;
@@ -38,8 +39,8 @@ pub(super) async fn put(
         checked.map_err(|error| ApiError::invalid_field("url", error.to_string()))?;
     }
     let partner_id = signed.caller.partner_id();
-    let webhook_id = WebhookId::generate();
-    let (secret, sealed) = generate_secret(&service, webhook_id).await?;
+    let new_id = WebhookId::generate();
+    let (secret, sealed) = generate_secret(&service, requested.webhook_id.unwrap_or(new_id)).await?;
     let put = PutWebhookRequest {
         partner_id,
         webhook_id: requested.webhook_id,
@@ -47,16 +48,16 @@ pub(super) async fn put(
         kinds: requested.kinds,
         description: requested.description,
         enabled: requested.enabled,
-        new: (webhook_id, sealed),
+        new_id,
+        secret: sealed,
+        url_key: service.keyring.vault().fingerprints().clone(),
     };
     let actor = signed.caller.audit_actor();
     match service.partner_store.webhooks.put(put, actor).await? {
-        PutWebhookOutcome::Created(webhook) => {
-            let secret = secret.text();
-            let body = WebhookBody::of(&webhook, Some(&secret));
-            Ok(HttpResponse::Created()
-                .insert_header((CACHE_CONTROL, "no-store"))
-                .json(body))
+        PutWebhookOutcome::Created(webhook) => Ok(with_secret(HttpResponse::Created(), &webhook, &secret)),
+        PutWebhookOutcome::Moved(webhook) => {
+            service.deliveries.release(webhook.webhook_id).await;
+            Ok(with_secret(HttpResponse::Ok(), &webhook, &secret))
         }
         PutWebhookOutcome::Updated(webhook) => {
             service.deliveries.release(webhook.webhook_id).await;
@@ -72,6 +73,14 @@ pub(super) async fn put(
             format!("the limit of {MAX_WEBHOOKS} webhook endpoints is reached; delete one first"),
         )),
     }
+}
+
+/// A response that shows the new secret of an endpoint.
+fn with_secret(mut response: HttpResponseBuilder, webhook: &Webhook, secret: &WebhookSecret) -> HttpResponse {
+    let secret = secret.text();
+    response
+        .insert_header((CACHE_CONTROL, "no-store"))
+        .json(WebhookBody::of(webhook, Some(&secret)))
 }
 
 /// Lists the endpoints, oldest first.
@@ -98,10 +107,11 @@ pub(super) async fn remove(
     let webhook_id = parse_id(&webhook_id)?;
     let partner_id = signed.caller.partner_id();
     let actor = signed.caller.audit_actor();
+    let url_key = service.keyring.vault().fingerprints().clone();
     if !service
         .partner_store
         .webhooks
-        .remove(partner_id, webhook_id, actor)
+        .remove(partner_id, webhook_id, url_key, actor)
         .await?
     {
         return Err(not_found());

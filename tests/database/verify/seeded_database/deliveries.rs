@@ -11,6 +11,7 @@ use vouchsafe_actors::delivery::queue::{QueueChanges, ReadRequest};
 use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::delivery::{DeliveryAttempt, DeliveryOutcome, DeliveryUpdate, EndpointHealth};
 use vouchsafe_domain::ids::WebhookId;
+use vouchsafe_security::vault::fingerprint::FingerprintKey;
 use vouchsafe_store::{AuditActor, PgOutbox, PutWebhookOutcome, PutWebhookRequest, ReplayOutcome};
 
 use super::Builder;
@@ -35,7 +36,9 @@ impl Builder {
             kinds: None,
             description: None,
             enabled: Some(enabled),
-            new: (webhook_id, b"sealed".to_vec()),
+            new_id: webhook_id,
+            secret: b"sealed".to_vec(),
+            url_key: FingerprintKey::from_bytes([1; 32]),
         };
         let outcome = self
             .store

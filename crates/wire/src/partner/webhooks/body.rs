@@ -51,7 +51,7 @@ pub struct WebhookBody<'a> {
     /// When the endpoint was last changed.
     #[serde(with = "vouchsafe_domain::timestamp")]
     updated_at: OffsetDateTime,
-    /// Signing secret. Only in the response that created it.
+    /// Signing secret. Only in the response that created it: of a registration, a rotation or a move.
     #[serde(skip_serializing_if = "Option::is_none")]
     secret: Option<&'a str>,
 }

@@ -26,6 +26,7 @@ use crate::partner::limits::{DESCRIPTION, overlap_s, overlap_schema};
 #[serde(deny_unknown_fields)]
 pub struct PutWebhookBody {
     /// URL of the endpoint: https to a public host. In the sandbox also http to the local machine. Required for a new endpoint.
+    /// Another scheme, host or port than before replaces the secret.
     #[serde(default)]
     #[schema(value_type = Option<HttpUrl>)]
     url: Option<String>,

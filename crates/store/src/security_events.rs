@@ -1,0 +1,70 @@
+//! Audit entries of security events.
+
+use serde::Serialize;
+use sqlx::PgPool;
+use time::OffsetDateTime;
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
+use vouchsafe_security::security_event::SecurityEventSummary;
+
+use super::audit::{self, AuditActor, AuditLog, NO_STATE};
+
+/// Subject of an entry about clients that have no entry of their own.
+const MANY_CLIENTS: &str = "many";
+
+/// The state of an entry.
+#[derive(Serialize)]
+struct RecordedEvents {
+    partner_id: Option<PartnerId>,
+    credential_id: Option<CredentialId>,
+    /// Address or network of the client.
+    client: String,
+    count: u64,
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    first_at: OffsetDateTime,
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    last_at: OffsetDateTime,
+}
+
+impl AuditLog {
+    /// Writes an entry per summary. After an error that leaves the outcome open they may exist, and be written again.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn write_security_events(&self, events: Vec<SecurityEventSummary>) -> Result<(), sqlx::Error> {
+        self.0
+            .run(move |pool| async move { write(&pool, &events).await })
+            .await
+    }
+}
+
+async fn write(pool: &PgPool, events: &[SecurityEventSummary]) -> Result<(), sqlx::Error> {
+    let actor = AuditActor::service();
+    let mut transaction = pool.begin().await?;
+    for event in events {
+        let credential = event.key.credential;
+        let client = event.key.client;
+        let client = client.map_or_else(|| MANY_CLIENTS.to_owned(), |client| client.to_string());
+        let credential_id = credential.map(|credential| credential.credential_id);
+        let subject = credential_id.map_or_else(|| client.clone(), |id| id.to_string());
+        let partner_id = credential.map(|credential| credential.partner_id);
+        let recorded = RecordedEvents {
+            partner_id,
+            credential_id,
+            client,
+            count: event.count,
+            first_at: event.first_at,
+            last_at: event.last_at,
+        };
+        audit::write_of_partner(
+            &mut transaction,
+            &actor,
+            partner_id,
+            event.key.reason.audit_action(),
+            &subject,
+            NO_STATE,
+            Some(&recorded),
+        )
+        .await?;
+    }
+    transaction.commit().await
+}

@@ -1,0 +1,56 @@
+//! Authorization of partner requests by the scopes of their credential.
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::middleware::Next;
+use actix_web::{HttpMessage as _, HttpRequest};
+use vouchsafe_domain::api_scope::ApiScope;
+use vouchsafe_security::registry::Caller;
+use vouchsafe_wire::error_body::FieldError;
+use vouchsafe_wire::error_code::Code;
+
+use crate::api::error::ApiError;
+
+/// The scope that the route of a request requires, in its extensions; `None` if every credential may use the route.
+#[derive(Debug, Clone, Copy)]
+struct RequiredScope(Option<ApiScope>);
+
+/// Middleware of a route that attaches the scope for [`check`].
+pub(crate) async fn require<B: MessageBody>(
+    scope: Option<ApiScope>,
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<B>, actix_web::Error> {
+    request.extensions_mut().insert(RequiredScope(scope));
+    next.call(request).await
+}
+
+/// Rejects a caller whose credential lacks the scope of the route.
+///
+/// # Errors
+/// `MISSING_SCOPE`. `INTERNAL_ERROR` on a route without [`require`].
+pub(super) fn check(request: &HttpRequest, caller: &Caller) -> Result<(), ApiError> {
+    let required = request.extensions().get::<RequiredScope>().copied();
+    let Some(RequiredScope(required)) = required else {
+        let message = "the route declares no scope; report this to the operator";
+        return Err(ApiError::new(Code::InternalError, message));
+    };
+    match required {
+        Some(scope) if !caller.has_scope(scope) => Err(missing(scope)),
+        _ => Ok(()),
+    }
+}
+
+fn missing(scope: ApiScope) -> ApiError {
+    let scope = scope.into_str();
+    let message = format!(
+        "the credential lacks the scope {scope}; use another credential, or ask the operator for one with this scope"
+    );
+    ApiError {
+        details: vec![FieldError {
+            field: "scope".to_owned(),
+            message: scope.to_owned(),
+        }],
+        ..ApiError::new(Code::MissingScope, message)
+    }
+}

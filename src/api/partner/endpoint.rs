@@ -1,0 +1,45 @@
+//! Endpoints below `/api/v1`: each with the scope that it requires, in routing and in the OpenAPI document.
+
+use actix_web::middleware::from_fn;
+use vouchsafe_api_docs::openapi::Operation;
+use vouchsafe_api_docs::partner::require_scope;
+use vouchsafe_domain::api_scope::ApiScope;
+
+use crate::api::endpoint::Endpoint;
+use crate::api::middleware::api_scope;
+
+/// An endpoint for credentials with this scope; `None` admits every credential.
+pub(super) struct PartnerEndpoint {
+    pub(super) scope: Option<ApiScope>,
+    pub(super) endpoint: Endpoint,
+}
+
+/// A table of endpoints: `METHOD "path" SCOPE => handler, description;`. A line without a scope does not compile.
+macro_rules! partner_endpoints {
+    ($($method:ident $path:literal $scope:expr => $handler:expr, $describe:expr;)+) => {
+        vec![$($crate::api::partner::endpoint::PartnerEndpoint {
+            scope: $scope,
+            endpoint: $crate::api::endpoint::Endpoint::new(
+                ::actix_web::http::Method::$method,
+                $path,
+                $handler,
+                $describe,
+            ),
+        },)+]
+    };
+}
+
+pub(super) use partner_endpoints;
+
+impl PartnerEndpoint {
+    /// The endpoint that rejects credentials without the scope.
+    pub(super) fn into_endpoint(self) -> Endpoint {
+        let scope = self.scope;
+        let require = from_fn(move |request, next| api_scope::require(scope, request, next));
+        self.endpoint.map_route(|route| route.wrap(require))
+    }
+
+    pub(super) fn operation(&self, prefix: &str) -> Operation {
+        require_scope(self.endpoint.operation(prefix), self.scope)
+    }
+}
