@@ -129,6 +129,7 @@ async fn purge(service: &Service) {
     loop {
         tick.tick().await;
         service.rate_limits.evict_idle(service.clock.monotonic());
+        service.in_flight.evict_idle();
         service.registry.evict_ended(service.clock.now());
         if let Err(error) = service.job_store.responses.purge_expired().await {
             warn!(error.message = %error, "cannot purge expired idempotency keys");

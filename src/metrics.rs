@@ -148,6 +148,8 @@ own_metrics! {
         "authentication_failures" "Requests that failed authentication, by error code, including those rejected with 429";
     certificate_files_rejected: Family<ListenerLabels, Gauge> =
         "certificate_files_rejected" "1 while a listener uses other certificate files than those on disk, which it cannot use";
+    unread_responses: Counter =
+        "http_responses_unread" "Responses that the client did not read in time, so that its connection was reset";
     operator_sign_in_failures: Counter =
         "operator_sign_in_failures" "Requests with a wrong operator token, including those rejected with 429";
 }
@@ -308,6 +310,11 @@ impl Metrics {
     pub(crate) fn record_rate_limited(&self, class: RequestClass) {
         let class = class.into_str();
         self.own.rate_limited.get_or_create(&ClassLabels { class }).inc();
+    }
+
+    /// Counts a response whose client did not read it in time.
+    pub(crate) fn record_unread_response(&self) {
+        self.own.unread_responses.inc();
     }
 
     /// Counts a request that failed authentication.

@@ -12,6 +12,7 @@ use vouchsafe_domain::sandbox_fault::SandboxFaults;
 use vouchsafe_procurement::ProcurementService;
 use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::environment::Environment;
+use vouchsafe_security::in_flight::InFlightLimit;
 use vouchsafe_security::metrics_access::MetricsAccess;
 use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::rate_limiter::RateLimiter;
@@ -47,6 +48,7 @@ pub(crate) struct Service {
     pub(crate) node: PgNode,
     pub(crate) registry: AccessRegistry,
     pub(crate) rate_limits: RateLimiter,
+    pub(crate) in_flight: InFlightLimit,
     pub(crate) catalogue: Arc<CurrentCatalogue>,
     /// Keys that encrypt voucher codes.
     pub(crate) keyring: Arc<Keyring>,

@@ -40,6 +40,7 @@ use vouchsafe_domain::clock::{Clock, SystemClock};
 use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
 use vouchsafe_procurement::ProcurementService;
 use vouchsafe_security::environment::Environment;
+use vouchsafe_security::in_flight::InFlightLimit;
 use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{PgNode, PgStore};
@@ -324,6 +325,7 @@ async fn build_service(
         engine,
         registry: database::load_registry(settings.environment, &store).await?,
         rate_limits: RateLimiter::new(settings.limits.defaults()),
+        in_flight: InFlightLimit::new(settings.limits.max_in_flight),
         metrics_access: settings.metrics_access()?,
         catalogue,
         keyring,

@@ -41,6 +41,26 @@ pub struct LimitSettings {
         value_name = "QUOTA/SECONDS"
     )]
     pub limit_vouchers: Limit,
+
+    /// Maximum number of requests in flight per API key on this node. A request is in flight until its response is written.
+    #[arg(
+        long,
+        env = "VOUCHSAFE_MAX_IN_FLIGHT",
+        default_value_t = 256,
+        value_name = "REQUESTS",
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
+    pub max_in_flight: u16,
+
+    /// Seconds in which a client must read a response before its connection is closed.
+    #[arg(
+        long,
+        env = "VOUCHSAFE_RESPONSE_DEADLINE",
+        default_value_t = 30,
+        value_name = "SECONDS",
+        value_parser = clap::value_parser!(u16).range(1..=600)
+    )]
+    pub response_deadline: u16,
 }
 
 impl LimitSettings {

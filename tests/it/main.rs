@@ -94,6 +94,7 @@ mod shutdown;
 mod sign_in;
 mod signatures;
 mod signers;
+mod slow_readers;
 mod stock_reservations;
 mod suspended_commits;
 mod tls;

@@ -59,7 +59,7 @@ impl Code {
     #[must_use]
     pub const fn retry_after_s(self) -> Option<u32> {
         match self {
-            Self::ServiceUnavailable | Self::IdempotencyInProgress => Some(1),
+            Self::ServiceUnavailable | Self::IdempotencyInProgress | Self::TooManyRequestsInFlight => Some(1),
             Self::StockQuarantined => Some(QUARANTINE_RETRY_S),
             _ => None,
         }
@@ -238,6 +238,9 @@ codes! {
     /// The rate limit of the request's class is exceeded, or too many authentications from the client address failed.
     RateLimitExceeded = 429 "RATE_LIMIT_EXCEEDED" true
         "Wait for the seconds in `Retry-After`, then send the same request. Nothing was executed, and the idempotency key is unused.";
+    /// The API key has too many requests in flight. A request is in flight until its response has been read.
+    TooManyRequestsInFlight = 429 "TOO_MANY_REQUESTS_IN_FLIGHT" true
+        "Read the responses to your earlier requests, then send the same request. Nothing was executed, and the idempotency key is unused. Limit the number of your concurrent requests.";
     /// An internal error of the service.
     InternalError = 500 "INTERNAL_ERROR" true
         "Send the same request with the same key. If the error persists, give the operator the `trace_id`.";

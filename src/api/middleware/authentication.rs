@@ -3,6 +3,7 @@
 //! | Step | Rejected with |
 //! |---|---|
 //! | check credentials, client address, partner status | 401, 403 |
+//! | take one of the places of the key for requests in flight | 429 |
 //! | signed request: check the rate limit of its class before reading the body | 429 |
 //! | signed request: check path, body, signature | 400, 408, 413, 415, 401 |
 //! | record the first use of a rotated credential | 401 if it was revoked meanwhile, 503 |
@@ -27,6 +28,7 @@ use vouchsafe_security::framing::{FramingError, SignedRequest};
 use vouchsafe_security::headers::{
     AuthHeaders, IDEMPOTENCY_KEY, X_API_KEY, X_API_SECRET, X_SIGNATURE, X_TIMESTAMP,
 };
+use vouchsafe_security::in_flight::TooManyInFlight;
 use vouchsafe_security::rate_limiter::RateLimitKey;
 use vouchsafe_security::registry::{self, AccessError, PartnerAccess};
 use vouchsafe_security::signature::{self, SignatureError};
@@ -35,7 +37,7 @@ use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 
 use super::listener_peers::ListenerPeers;
-use super::{rate_limit_headers, refusals};
+use super::{rate_limit_headers, refusals, response_delivery};
 use crate::api::body;
 use crate::api::error::ApiError;
 use crate::api::request_outcome::{self, RequestOutcome};
@@ -118,6 +120,7 @@ impl FromRequest for AuthenticatedCaller {
         Box::pin(async move {
             let incoming = IncomingRequest::new(&request, RequestClass::General)?;
             let caller = incoming.authenticate()?;
+            incoming.take_place(&caller)?;
             incoming.admit(caller, AuthenticationMethod::Credentials).await
         })
     }
@@ -132,6 +135,7 @@ impl<C: RateLimited> FromRequest for VerifiedRequest<C> {
         Box::pin(async move {
             let incoming = IncomingRequest::new(&request, C::CLASS)?;
             let caller = incoming.authenticate()?;
+            incoming.take_place(&caller)?;
             incoming.peek_rate_limit(&caller)?;
             check_request_target(&request)?;
             let headers = request.headers();
@@ -191,6 +195,22 @@ impl<'a> IncomingRequest<'a> {
         };
         refusals::attach(self.request, self.class, partner_id);
         result.map_err(|error| self.reject(access_error(error)))
+    }
+
+    /// Takes one of the key's places for requests in flight, until the response has been written.
+    fn take_place(&self, caller: &registry::Caller) -> Result<(), ApiError> {
+        match self.service.in_flight.try_enter(caller.key_hash) {
+            Ok(place) => {
+                response_delivery::hold_place(self.request, place);
+                Ok(())
+            }
+            Err(TooManyInFlight { max }) => Err(ApiError::new(
+                Code::TooManyRequestsInFlight,
+                format!(
+                    "the key has {max} requests in flight; read their responses, then send this request again"
+                ),
+            )),
+        }
     }
 
     /// Rejects before the body is read if the rate limit is exhausted. Takes nothing from the quota.
