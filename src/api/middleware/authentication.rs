@@ -28,7 +28,6 @@ use vouchsafe_security::framing::{FramingError, SignedRequest};
 use vouchsafe_security::headers::{
     AuthHeaders, IDEMPOTENCY_KEY, X_API_KEY, X_API_SECRET, X_SIGNATURE, X_TIMESTAMP,
 };
-use vouchsafe_security::in_flight::TooManyInFlight;
 use vouchsafe_security::rate_limiter::RateLimitKey;
 use vouchsafe_security::registry::{self, AccessError, PartnerAccess};
 use vouchsafe_security::signature::{self, SignatureError};
@@ -120,7 +119,7 @@ impl FromRequest for AuthenticatedCaller {
         Box::pin(async move {
             let incoming = IncomingRequest::new(&request, RequestClass::General)?;
             let caller = incoming.authenticate()?;
-            incoming.take_place(&caller)?;
+            response_delivery::take_place(&request, incoming.service, caller.key_hash)?;
             incoming.admit(caller, AuthenticationMethod::Credentials).await
         })
     }
@@ -135,7 +134,7 @@ impl<C: RateLimited> FromRequest for VerifiedRequest<C> {
         Box::pin(async move {
             let incoming = IncomingRequest::new(&request, C::CLASS)?;
             let caller = incoming.authenticate()?;
-            incoming.take_place(&caller)?;
+            response_delivery::take_place(&request, incoming.service, caller.key_hash)?;
             incoming.peek_rate_limit(&caller)?;
             check_request_target(&request)?;
             let headers = request.headers();
@@ -195,22 +194,6 @@ impl<'a> IncomingRequest<'a> {
         };
         refusals::attach(self.request, self.class, partner_id);
         result.map_err(|error| self.reject(access_error(error)))
-    }
-
-    /// Takes one of the key's places for requests in flight, until the response has been written.
-    fn take_place(&self, caller: &registry::Caller) -> Result<(), ApiError> {
-        match self.service.in_flight.try_enter(caller.key_hash) {
-            Ok(place) => {
-                response_delivery::hold_place(self.request, place);
-                Ok(())
-            }
-            Err(TooManyInFlight { max }) => Err(ApiError::new(
-                Code::TooManyRequestsInFlight,
-                format!(
-                    "the key has {max} requests in flight; read their responses, then send this request again"
-                ),
-            )),
-        }
     }
 
     /// Rejects before the body is read if the rate limit is exhausted. Takes nothing from the quota.

@@ -21,8 +21,11 @@ use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{Shutdown, shutdown, sockopt};
-use vouchsafe_security::in_flight::InFlightRequest;
+use vouchsafe_security::credential::ApiKeyHash;
+use vouchsafe_security::in_flight::{InFlightRequest, TooManyInFlight};
+use vouchsafe_wire::error_code::Code;
 
+use crate::api::error::ApiError;
 use crate::service::Service;
 
 /// Bytes that are handed to actix at a time, which buffers up to 32 KiB and the piece that exceeds them.
@@ -63,9 +66,24 @@ pub(crate) fn watch_connection(connection: &dyn Any, data: &mut Extensions, dead
     }
 }
 
-/// Keeps the place of a request in flight until [`deliver`] has written its response.
-pub(super) fn hold_place(request: &HttpRequest, place: InFlightRequest) {
-    request.extensions_mut().insert(place);
+/// Takes one of the key's places for requests in flight, until [`deliver`] has written the response.
+pub(super) fn take_place(
+    request: &HttpRequest,
+    service: &Service,
+    key_hash: ApiKeyHash,
+) -> Result<(), ApiError> {
+    match service.in_flight.try_enter(key_hash) {
+        Ok(place) => {
+            request.extensions_mut().insert(place);
+            Ok(())
+        }
+        Err(TooManyInFlight { max }) => Err(ApiError::new(
+            Code::TooManyRequestsInFlight,
+            format!(
+                "the key has {max} requests in flight; read their responses, then send this request again"
+            ),
+        )),
+    }
 }
 
 /// Outermost middleware of both listeners.
