@@ -134,6 +134,9 @@ async fn purge(service: &Service) {
         if let Err(error) = service.job_store.responses.purge_expired().await {
             warn!(error.message = %error, "cannot purge expired idempotency keys");
         }
+        if let Err(error) = service.job_store.partners.purge_usage().await {
+            warn!(error.message = %error, "cannot purge old counters of caps");
+        }
         if let Err(error) = service.job_store.credentials.purge_ended().await {
             warn!(error.message = %error, "cannot purge ended credentials");
         }

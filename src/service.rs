@@ -8,6 +8,7 @@ use vouchsafe_actors::engine::Engine;
 use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
+use vouchsafe_domain::partner::caps::Caps;
 use vouchsafe_domain::sandbox_fault::SandboxFaults;
 use vouchsafe_procurement::ProcurementService;
 use vouchsafe_security::console_url::ConsoleUrl;
@@ -49,6 +50,8 @@ pub(crate) struct Service {
     pub(crate) registry: AccessRegistry,
     pub(crate) rate_limits: RateLimiter,
     pub(crate) in_flight: InFlightLimit,
+    /// Caps of partners without their own; `None` without any.
+    pub(crate) default_caps: Option<Arc<Caps>>,
     pub(crate) catalogue: Arc<CurrentCatalogue>,
     /// Keys that encrypt voucher codes.
     pub(crate) keyring: Arc<Keyring>,

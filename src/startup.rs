@@ -326,6 +326,7 @@ async fn build_service(
         registry: database::load_registry(settings.environment, &store).await?,
         rate_limits: RateLimiter::new(settings.limits.defaults()),
         in_flight: InFlightLimit::new(settings.limits.max_in_flight),
+        default_caps: settings.caps.caps().map(Arc::new),
         metrics_access: settings.metrics_access()?,
         catalogue,
         keyring,

@@ -82,6 +82,7 @@ fn partner(partner_id: PartnerId, allowlist: &[&str], status: PartnerStatus) -> 
         limits: Limits::default(),
         cancel_window_s: 86_400,
         approval_rule: None,
+        caps: None,
     }
 }
 
