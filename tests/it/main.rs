@@ -8,6 +8,7 @@ mod bookings;
 mod browser;
 mod canaries;
 mod cancellation;
+mod caps;
 mod catalogue;
 mod catalogue_admin;
 mod certification;

@@ -21,7 +21,7 @@ impl CapError {
     pub fn of(exceeded: &CapExceeded, now: OffsetDateTime) -> Self {
         let cap = exceeded.check.cap.unwrap_or(i64::MAX);
         let amounts = || match exceeded.amounts() {
-            Some((cap, left)) => format!("at most {cap}, of which {left} is left"),
+            Some((cap, left)) => format!("at most {cap} {0}, of which {left} {0} is left", cap.currency),
             None => format!("at most {cap}"),
         };
         let (code, message) = match exceeded.check.counter {
