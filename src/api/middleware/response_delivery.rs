@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use actix_tls::accept::rustls_0_23::TlsStream;
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::dev::{Extensions, ServiceRequest, ServiceResponse};
 use actix_web::middleware::Next;
@@ -45,7 +46,12 @@ struct Connection {
 
 /// Called by `on_connect` of both listeners.
 pub(crate) fn watch_connection(connection: &dyn Any, data: &mut Extensions, deadline: Duration) {
-    let Some(stream) = connection.downcast_ref::<TcpStream>() else {
+    let tls = || {
+        connection
+            .downcast_ref()
+            .map(|tls: &TlsStream<TcpStream>| tls.get_ref().0)
+    };
+    let Some(stream) = connection.downcast_ref::<TcpStream>().or_else(tls) else {
         return;
     };
     #[cfg(target_os = "linux")]
