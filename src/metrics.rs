@@ -5,6 +5,7 @@ mod format;
 mod process;
 mod runtimes;
 mod stock;
+mod unread_responses;
 
 use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
@@ -310,11 +311,6 @@ impl Metrics {
     pub(crate) fn record_rate_limited(&self, class: RequestClass) {
         let class = class.into_str();
         self.own.rate_limited.get_or_create(&ClassLabels { class }).inc();
-    }
-
-    /// Counts a response whose client did not read it in time.
-    pub(crate) fn record_unread_response(&self) {
-        self.own.unread_responses.inc();
     }
 
     /// Counts a request that failed authentication.
