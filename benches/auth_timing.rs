@@ -191,6 +191,7 @@ fn in_process() -> Vec<Timings> {
         ceilings: Limits::default(),
         cancel_window_s: 86_400,
         approval_rule: None,
+        caps: None,
         scope: None,
     });
     let key_pair = generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap();

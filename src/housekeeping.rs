@@ -153,9 +153,13 @@ async fn purge(service: &Service) {
     loop {
         tick.tick().await;
         service.rate_limits.evict_idle(service.clock.monotonic());
+        service.in_flight.evict_idle();
         service.registry.evict_ended(service.clock.now());
         if let Err(error) = service.job_store.responses.purge_expired().await {
             warn!(error.message = %error, "cannot purge expired idempotency keys");
+        }
+        if let Err(error) = service.job_store.partners.purge_usage().await {
+            warn!(error.message = %error, "cannot purge old counters of caps");
         }
         if let Err(error) = service.job_store.credentials.purge_ended().await {
             warn!(error.message = %error, "cannot purge ended credentials");

@@ -5,6 +5,7 @@ mod format;
 mod process;
 mod runtimes;
 mod stock;
+mod unread_responses;
 
 use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
@@ -149,6 +150,8 @@ own_metrics! {
         "authentication_failures" "Requests that failed authentication, by error code, including those rejected with 429";
     certificate_files_rejected: Family<ListenerLabels, Gauge> =
         "certificate_files_rejected" "1 while a listener uses other certificate files than those on disk, which it cannot use";
+    unread_responses: Counter =
+        "http_responses_unread" "Responses that the client did not read in time, so that its connection was reset";
 }
 
 /// All metrics of the process.

@@ -9,10 +9,12 @@ use vouchsafe_actors::engine::Engine;
 use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
+use vouchsafe_domain::partner::caps::Caps;
 use vouchsafe_domain::sandbox_fault::SandboxFaults;
 use vouchsafe_procurement::ProcurementService;
 use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::environment::Environment;
+use vouchsafe_security::in_flight::InFlightLimit;
 use vouchsafe_security::metrics_access::MetricsAccess;
 use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::rate_limiter::RateLimiter;
@@ -53,6 +55,9 @@ pub(crate) struct Service {
     pub(crate) shared_limits: SharedLimits,
     /// Rotations of a credential and its successors within 24 hours.
     pub(crate) rotations_per_day: u32,
+    pub(crate) in_flight: InFlightLimit,
+    /// Caps of partners without their own; `None` without any.
+    pub(crate) default_caps: Option<Arc<Caps>>,
     pub(crate) catalogue: Arc<CurrentCatalogue>,
     /// Keys that encrypt voucher codes.
     pub(crate) keyring: Arc<Keyring>,

@@ -1,5 +1,6 @@
 //! Settings of the service.
 
+mod caps;
 mod connections;
 mod effective;
 mod four_eyes;
@@ -19,6 +20,7 @@ use sqlx::postgres::PgConnectOptions;
 use vouchsafe_actors::engine::DEFAULT_LANES;
 use vouchsafe_kms::WrappingKeyArgs;
 
+use self::caps::CapSettings;
 use self::connections::PoolSettings;
 pub(crate) use self::effective::effective_settings;
 pub use self::four_eyes::FourEyes;
@@ -142,6 +144,10 @@ pub struct ServeSettings {
     /// Default rate limits.
     #[command(flatten)]
     pub limits: LimitSettings,
+
+    /// Caps of partners.
+    #[command(flatten)]
+    pub caps: CapSettings,
 
     /// Preview of the partners' reconciliation route, which may change: on or off.
     #[arg(

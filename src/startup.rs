@@ -40,6 +40,7 @@ use vouchsafe_domain::clock::{Clock, SystemClock};
 use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
 use vouchsafe_procurement::ProcurementService;
 use vouchsafe_security::environment::Environment;
+use vouchsafe_security::in_flight::InFlightLimit;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{PgNode, PgStore};
 use vouchsafe_webhooks::{AttemptLogWriter, HttpSender, SenderConfig, UrlPolicy, build_context};
@@ -329,6 +330,8 @@ async fn build_service(
         rate_limits,
         shared_limits,
         rotations_per_day: settings.limits.rotations_per_day,
+        in_flight: InFlightLimit::new(settings.limits.max_in_flight),
+        default_caps: settings.caps.caps().map(Arc::new),
         metrics_access: settings.metrics_access()?,
         catalogue,
         keyring,

@@ -110,6 +110,7 @@ impl BenchEngine {
             },
             assortment: Assortment::new(Arc::clone(&self.catalogue), None),
             approval_rule: None,
+            caps: None,
         }
     }
 

@@ -1,7 +1,7 @@
 -- The commit statement: one call writes a batch of records in one transaction and returns a verdict per record.
 --
 -- The actors decide in memory; this function verifies. First it claims everything that another writer could have taken, in the
--- lock order of the baseline: keys, orders, payouts, wallets, chunks, vouchers. A record that loses a claim gets its verdict and
+-- lock order of the baseline: keys, orders, payouts, wallets, chunks, vouchers, then caps. A record that loses a claim gets its verdict and
 -- releases what it has claimed; the other records are written. An error anywhere rolls back the whole batch.
 --
 -- Differs from commit_batch_v1 by one index probe of order_demands, which replaces a visit of every waiting order when a voucher is
@@ -14,7 +14,7 @@
 -- and sorted: w_ wallets, c_ chunks, f_ feeds; other rows name them by number. w_amount and w_entries are the sum and the count
 -- of the movements per wallet if all movements are debits, else empty. r_by_key lists the records in key order; allocations
 -- come in stock id order. p_rest holds the columns that few records have as JSON, or null: `changes` of orders, returned
--- vouchers (`returns`), `payouts`, `pending_deltas` of the wallets, and `audit_entries` of operators' decisions.
+-- vouchers (`returns`), `payouts`, `pending_deltas` of the wallets, `audit_entries` of operators' decisions, and `caps` of partners that have some.
 --
 -- A column without any value comes as an empty array: reading beyond the end of an array yields null.
 --
@@ -34,7 +34,8 @@
 -- there are. Where another transaction changes such a row meanwhile, an update by ctid may find nothing: a wallet then takes the
 -- slower path, a feed the path of the first event, and a lane was fenced off.
 --
--- Verdicts: 0 committed, 1 key known, 2 insufficient balance, 3 stock gone, 4 order, payout or voucher has changed. The result is
+-- Verdicts: 0 committed, 1 key known, 2 insufficient balance, 3 stock gone, 4 order, payout or voucher has changed, 5 a cap of the
+-- partner would be exceeded. The result is
 -- one row of arrays with one element per record; the known_ columns are null unless some key was known.
 CREATE OR REPLACE FUNCTION commit_batch_v2(
     p_node text,
@@ -123,6 +124,9 @@ DECLARE
     v_feed     integer;
     v_number   bigint;
     v_row      record;
+    v_used     jsonb := '{}'; -- what accepted records add, by counter
+    v_counter  text;
+    v_free     bigint;
 BEGIN
     -- The fence. Recovery waits for this row lock and reads from the row whether the batch committed.
     UPDATE lanes AS l
@@ -345,6 +349,37 @@ BEGIN
         END IF;
     END IF;
 
+    -- Caps. The commits of a partner with caps run one after the other from here on, on whichever node; a statement after the lock sees
+    -- what was committed before. What earlier records of the batch add counts, too.
+    IF p_rest ? 'caps' THEN
+        FOR v_row IN
+            SELECT DISTINCT r_partner[c.record] AS partner_id
+              FROM jsonb_to_recordset(p_rest -> 'caps') AS c (record integer)
+             WHERE v_verdict[c.record] = 0
+             ORDER BY 1
+        LOOP
+            PERFORM pg_advisory_xact_lock(hashtextextended(v_row.partner_id::text, 51));
+        END LOOP;
+        FOR v_row IN
+            SELECT r_partner[c.record] AS partner_id, c.*
+              FROM jsonb_to_recordset(p_rest -> 'caps')
+                   AS c (record integer, kind text, currency text, credential uuid, day date, since uuid, added bigint, cap bigint)
+        LOOP
+            v_counter := concat_ws('/', v_row.partner_id, v_row.kind, v_row.currency, v_row.credential, v_row.day);
+            v_number := COALESCE((v_used ->> v_counter)::bigint, 0);
+            IF v_verdict[v_row.record] = 0 THEN
+                -- Null without a cap: then what is added counts for later records only.
+                v_free := v_row.cap - cap_usage_v1(v_row.partner_id, v_row.kind, v_row.currency, v_row.credential, v_row.day,
+                                                   v_row.since);
+                IF v_number + v_row.added > v_free THEN /* guard: cap */
+                    v_verdict[v_row.record] := 5;
+                ELSE
+                    v_used := v_used || jsonb_build_object(v_counter, v_number + v_row.added); /* guard: running-cap */
+                END IF;
+            END IF;
+        END LOOP;
+    END IF;
+
     -- Money. Each debit needs enough balance after the accepted debits before it. The wallet rows are locked already.
     FOR v_n IN 1 .. cardinality(m_record) LOOP
         v_record := m_record[v_n];
@@ -362,16 +397,16 @@ BEGIN
     END LOOP;
 
     -- Records that lost a claim release the claims they had won. Verdict 1 is left out: a known key belongs to another record.
-    IF v_verdict && ARRAY[2, 3, 4]::smallint[] THEN
+    IF v_verdict && ARRAY[2, 3, 4, 5]::smallint[] THEN
         DELETE FROM allocations AS x
          USING unnest(a_record, a_stock, a_voucher) AS a (record, stock_id, voucher_id)
          WHERE x.stock_id = a.stock_id
            AND x.voucher_id = a.voucher_id /* guard: give-back-own */
-           AND v_verdict[a.record] IN (2, 3); /* guard: give-back-vouchers */
+           AND v_verdict[a.record] IN (2, 3, 5); /* guard: give-back-vouchers */
         DELETE FROM idempotency_keys AS k
          USING unnest(r_key) WITH ORDINALITY AS r (key, record)
          WHERE k.key = r.key
-           AND v_verdict[r.record] IN (2, 3, 4); /* guard: give-back-key */
+           AND v_verdict[r.record] IN (2, 3, 4, 5); /* guard: give-back-key */
     END IF;
 
     -- From here on no claim can be lost. Money: the balances, then one ledger entry per movement.
@@ -516,6 +551,16 @@ BEGIN
                  WHERE y.partner_id = v_row.partner_id AND y.payout_id = v_row.payout_id;
             END IF;
         END LOOP;
+        IF p_rest ? 'caps' THEN
+            INSERT INTO partner_usage AS u (partner_id, day, counter, value)
+            SELECT r_partner[c.record], c.day, concat_ws('/', c.kind, c.currency, c.credential), sum(c.added)
+              FROM jsonb_to_recordset(p_rest -> 'caps')
+                   AS c (record integer, kind text, currency text, credential uuid, day date, added bigint)
+             WHERE c.day IS NOT NULL AND v_verdict[c.record] = 0
+             GROUP BY 1, 2, 3
+             ORDER BY 1, 2, 3
+            ON CONFLICT (partner_id, day, counter) DO UPDATE SET value = u.value + EXCLUDED.value;
+        END IF;
         -- An operator's decision and its audit entry commit together.
         INSERT INTO audit_log (operator, action, subject, before, after, trace_id, partner_id)
         SELECT d.operator, d.action, d.subject, d.before, d.after, d.trace_id, r_partner[d.record]

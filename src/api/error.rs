@@ -10,6 +10,7 @@ use vouchsafe_actors::flows::FlowError;
 use vouchsafe_actors::ports::store::Unavailable;
 use vouchsafe_wire::error_body::{ErrorBody, FieldError, InvalidRequest};
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::partner::orders::cap_error::CapError;
 
 use vouchsafe_telemetry::trace;
 
@@ -70,6 +71,16 @@ impl From<InvalidRequest> for ApiError {
 
 /// SQLSTATE of text that Postgres cannot store.
 const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
+
+/// A request that exceeds a cap of the partner.
+impl From<CapError> for ApiError {
+    fn from(error: CapError) -> Self {
+        Self {
+            retry_after_s: error.retry_after_s,
+            ..Self::new(error.code, error.message)
+        }
+    }
+}
 
 /// A failed statement. Logged here and nowhere else.
 impl From<sqlx::Error> for ApiError {

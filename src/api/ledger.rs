@@ -22,7 +22,7 @@ pub(super) async fn wallets(
     let wallets = wallets.into_iter();
     let wallets = wallets.filter(|wallet| after.is_none_or(|after| wallet.currency > after));
     let wallets = wallets.take(page.fetch_limit());
-    Ok(list_response(page, wallets, |wallet| wallet.currency))
+    list_response(page, wallets, |wallet| wallet.currency)
 }
 
 /// The page of a partner's transactions, newest first.
@@ -36,5 +36,6 @@ pub(super) async fn transactions(
         .transactions
         .list(partner_id, filter, page.after()?, page.limit())
         .await?;
-    Ok(HttpResponse::Ok().json(page.body_with_next(found.entries, found.next)))
+    // An entry has less than 1 KiB: its longest text is the reference.
+    Ok(HttpResponse::Ok().json(page.body_of_small(&found.entries, found.next)?))
 }

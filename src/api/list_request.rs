@@ -40,8 +40,9 @@ pub(super) fn list_response<T: Serialize, K: ToString>(
     page: &PageRequest,
     entries: impl IntoIterator<Item = T>,
     key: impl Fn(&T) -> K,
-) -> HttpResponse {
-    HttpResponse::Ok().json(page.body(entries.into_iter().collect(), |entry| key(entry).to_string()))
+) -> Result<HttpResponse, ApiError> {
+    let body = page.body(entries.into_iter().collect(), |entry| key(entry).to_string())?;
+    Ok(HttpResponse::Ok().json(body))
 }
 
 /// The page of a list that is complete in memory, sorted by its key.
@@ -55,7 +56,7 @@ pub(super) fn sorted_list_response<T: Serialize>(
         .into_iter()
         .filter(|entry| after.as_ref().is_none_or(|after| key(entry) > *after));
     let entries: Vec<T> = rest.take(page.fetch_limit()).collect();
-    Ok(list_response(page, entries, key))
+    list_response(page, entries, key)
 }
 
 /// Extractor: the parameters of a query.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use vouchsafe_domain::money::{Amount, Currency};
+use vouchsafe_domain::partner::approval_rule::Thresholds;
 use vouchsafe_security::environment::Environment;
 
 /// Setting of the four-eyes principle.
@@ -55,15 +56,7 @@ impl FromStr for FourEyes {
             "on" => return Ok(Self::On(BTreeMap::new())),
             _ => {}
         }
-        let mut thresholds = BTreeMap::new();
-        for threshold in text.split(',') {
-            let (currency, amount) = threshold.trim().split_once('=').ok_or(InvalidFourEyes)?;
-            let currency: Currency = currency.parse().map_err(|_| InvalidFourEyes)?;
-            let amount = Amount::parse(amount, currency).map_err(|_| InvalidFourEyes)?;
-            if amount < Amount::ZERO || thresholds.insert(currency, amount).is_some() {
-                return Err(InvalidFourEyes);
-            }
-        }
+        let Thresholds(thresholds) = text.parse().map_err(|_| InvalidFourEyes)?;
         Ok(Self::On(thresholds))
     }
 }

@@ -45,6 +45,26 @@ pub struct LimitSettings {
     /// Rotations of a credential and of those that came from it by rotation, in any 24 hours.
     #[arg(long, env = "VOUCHSAFE_ROTATIONS_PER_DAY", default_value_t = 10, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub rotations_per_day: u32,
+
+    /// Maximum number of requests in flight per API key on this node. A request is in flight until its response is written.
+    #[arg(
+        long,
+        env = "VOUCHSAFE_MAX_IN_FLIGHT",
+        default_value_t = 256,
+        value_name = "REQUESTS",
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
+    pub max_in_flight: u16,
+
+    /// Seconds in which a client must read a response before its connection is closed.
+    #[arg(
+        long,
+        env = "VOUCHSAFE_RESPONSE_DEADLINE",
+        default_value_t = 30,
+        value_name = "SECONDS",
+        value_parser = clap::value_parser!(u16).range(1..=600)
+    )]
+    pub response_deadline: u16,
 }
 
 impl LimitSettings {

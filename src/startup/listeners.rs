@@ -1,9 +1,10 @@
 //! HTTP listeners for partners and operators, with connection limits and timeouts.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::dev::ServerHandle;
+use actix_web::dev::{Extensions, ServerHandle};
 use actix_web::middleware::{Condition, from_fn};
 use actix_web::{App, HttpServer, web};
 use anyhow::Context as _;
@@ -11,7 +12,7 @@ use vouchsafe_actors::supervisor::Arbiters;
 use vouchsafe_security::environment::Environment;
 
 use crate::api::middleware::listener_peers::{self, ListenerPeers};
-use crate::api::middleware::{load_shedding, readiness_gate, sandbox_observer, trace};
+use crate::api::middleware::{load_shedding, readiness_gate, response_delivery, sandbox_observer, trace};
 use crate::api::{console, operator, partner};
 use crate::service::Service;
 use crate::settings::ServeSettings;
@@ -60,13 +61,14 @@ pub(super) fn start_partner_listener(
         .wrap(from_fn(trace::trace_request))
         .wrap(from_fn(load_shedding::shed_load))
         .wrap(from_fn(listener_peers::refuse_foreign_peer))
+        .wrap(from_fn(response_delivery::deliver))
     };
     let server = HttpServer::new(app).workers(usize::from(settings.http_workers));
     let server = server
         .max_connections(MAX_CONNECTIONS)
         .shutdown_timeout(LINGER_S)
         .client_request_timeout(REQUEST_HEAD_TIMEOUT)
-        .on_connect(listener_peers::record_local_address)
+        .on_connect(on_connect(settings))
         .keep_alive(KEEP_ALIVE)
         .disable_signals();
     let bound = match tls {
@@ -96,12 +98,13 @@ pub(super) fn start_operator_listener(
         app.wrap(from_fn(readiness_gate::operator_gate))
             .wrap(from_fn(trace::trace_request))
             .wrap(from_fn(listener_peers::refuse_foreign_peer))
+            .wrap(from_fn(response_delivery::deliver))
     };
     let server = HttpServer::new(app).workers(ADMIN_WORKERS);
     let server = server
         .shutdown_timeout(LINGER_S)
         .client_request_timeout(REQUEST_HEAD_TIMEOUT)
-        .on_connect(listener_peers::record_local_address)
+        .on_connect(on_connect(settings))
         .keep_alive(KEEP_ALIVE)
         .disable_signals();
     let bound = match tls {
@@ -110,6 +113,15 @@ pub(super) fn start_operator_listener(
     };
     let bound = bound.with_context(|| format!("serve operators on {}", listener.address))?;
     Ok(spawn_server(bound.run()))
+}
+
+/// Attaches the data that middleware needs to a connection.
+fn on_connect(settings: &ServeSettings) -> impl Fn(&dyn Any, &mut Extensions) + Send + Sync + 'static {
+    let deadline = Duration::from_secs(settings.limits.response_deadline.into());
+    move |connection, data| {
+        listener_peers::record_local_address(connection, data);
+        response_delivery::watch_connection(connection, data, deadline);
+    }
 }
 
 #[allow(clippy::disallowed_methods)] // the task ends with its handle

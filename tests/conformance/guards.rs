@@ -34,6 +34,12 @@ const GUARD_EDITS: &[(&str, &str, &str)] = &[
         "v_left[v_wallet] := v_left[v_wallet] + m_amount[v_n]",
         "NULL",
     ),
+    ("cap", "v_number + v_row.added > v_free", "false"),
+    (
+        "running-cap",
+        "v_used := v_used || jsonb_build_object(v_counter, v_number + v_row.added);",
+        "NULL;",
+    ),
     ("chunk-lock", "FOR SHARE", ""),
     ("chunk-node", "AND c.node = p_node", ""),
     ("chunk-incarnation", "AND c.incarnation = p_incarnation", ""),
@@ -50,8 +56,8 @@ const GUARD_EDITS: &[(&str, &str, &str)] = &[
         "v_first[a_chunk[a.n]] IS NOT NULL",
     ),
     ("give-back-own", "AND x.voucher_id = a.voucher_id", ""),
-    ("give-back-vouchers", "v_verdict[a.record] IN (2, 3)", "false"),
-    ("give-back-key", "v_verdict[r.record] IN (2, 3, 4)", "false"),
+    ("give-back-vouchers", "v_verdict[a.record] IN (2, 3, 5)", "false"),
+    ("give-back-key", "v_verdict[r.record] IN (2, 3, 4, 5)", "false"),
     ("order-moved", "AND o.last_sequence = v_row.since", ""),
     ("payout-pending", "AND y.status = 'PENDING'", ""),
     ("retrieved", "AND a.first_retrieved_at IS NULL", ""),
@@ -107,6 +113,8 @@ watched! {
     without_payout_pending "payout-pending" payout_is_decided_once;
     without_balance "balance" debit_beyond_balance_is_stale;
     without_running_balance "running-balance" running_balance_applies_within_batch;
+    without_cap "cap" record_beyond_a_cap_is_stale;
+    without_running_cap "running-cap" caps_apply_within_batch;
     without_chunk_node "chunk-node" chunk_of_another_node_is_stale chunk_taken_over_while_blocked_is_stale;
     without_chunk_incarnation "chunk-incarnation" chunk_of_earlier_incarnation_is_stale;
     without_chunk_lock "chunk-lock" chunk_locked_by_running_batch_keeps_its_owner;

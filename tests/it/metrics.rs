@@ -11,7 +11,7 @@ use vouchsafe_test_harness::{Instance, Operator, expect_success, id_of, order_bo
 use crate::payouts::{payout_body, request_payout};
 
 /// The metrics in OpenMetrics, as Prometheus asks for them.
-async fn scrape(service: &Instance) -> String {
+pub(crate) async fn scrape(service: &Instance) -> String {
     let mut client = Client::new(Origin::parse(&service.admin_url()).unwrap());
     let accept = HeaderValue::from_static("application/openmetrics-text;version=1.0.0");
     let headers = HeaderMap::from_iter([(ACCEPT, accept)]);

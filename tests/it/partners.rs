@@ -51,6 +51,7 @@ async fn created_partner_secret_is_shown_once() {
       ],
       "approval_rule": null,
       "cancel_window_s": 86400,
+      "caps": null,
       "catalogue": null,
       "ceilings": {},
       "certified_at": null,
@@ -97,6 +98,7 @@ async fn partner_patch_merges_and_null_removes() {
         "approval_rule": { "amount_over": { "USD": "500", "JPY": 50000 }, "first_orders": 2 },
         "catalogue": { "categories": ["retail"] },
         "cancel_window_s": 60,
+        "caps": null,
         "certified_at": "2026-01-02T03:04:05+01:00",
     });
     operator.patch_partner(&partner, &terms).await;
@@ -124,6 +126,7 @@ async fn partner_patch_merges_and_null_removes() {
         "other_currencies": "pass"
       },
       "cancel_window_s": 60,
+      "caps": null,
       "catalogue": {
         "categories": [
           "retail"
@@ -161,6 +164,7 @@ async fn partner_patch_merges_and_null_removes() {
       ],
       "approval_rule": null,
       "cancel_window_s": 86400,
+      "caps": null,
       "catalogue": null,
       "ceilings": {},
       "certified_at": null,

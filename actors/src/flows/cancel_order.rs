@@ -8,18 +8,24 @@
 //!
 //! Retrieval and cancellation lock the order's row: the first to commit wins, and the other sees it.
 
+use std::sync::Arc;
+
 use time::{Duration, OffsetDateTime};
 use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
 use vouchsafe_domain::audit_log::AuditActor;
+use vouchsafe_domain::cap::{CapCheck, CapExceeded};
 use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
 use vouchsafe_domain::order::{Actor, Order, OrderStatus, StoredOrder};
+use vouchsafe_domain::partner::caps::Caps;
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::transition::{Cause, OrderTransition};
 use vouchsafe_domain::voucher::Expiry;
 
+use super::caps;
 use super::change::{self, OrderDecision};
 use super::idempotent::FlowError;
 use crate::engine::Engine;
+use crate::supervisor::DecisionDeadline;
 
 /// A partner's command to cancel an order.
 #[derive(Debug, Clone)]
@@ -30,6 +36,8 @@ pub struct CancelOrder {
     pub reason: Option<String>,
     /// How long after acceptance this partner may cancel.
     pub window: Duration,
+    /// The partner's caps; `None` if it has none.
+    pub caps: Option<Arc<Caps>>,
 }
 
 /// An operator's command to cancel an order. The partner's time window does not apply; retrieved vouchers stay.
@@ -58,6 +66,8 @@ pub enum CancelError {
     /// The order is refunded, or everything left of it was retrieved.
     #[error("nothing of the order is left to cancel")]
     NothingToCancel,
+    #[error("the partner has reached a cap")]
+    Cap(CapExceeded),
     #[error(transparent)]
     Flow(#[from] FlowError),
 }
@@ -76,7 +86,7 @@ pub async fn cancel_order(
         by: Actor::Partner,
         reason: command.reason.clone(),
     };
-    let decide = async |stored: &StoredOrder, _: &_| {
+    let decide = async |stored: &StoredOrder, deadline: &DecisionDeadline| {
         let now = engine.clock.now();
         if is_cancelled_by_partner(&stored.order) {
             return Ok(OrderDecision::Unchanged(stored.order.clone()));
@@ -84,7 +94,16 @@ pub async fn cancel_order(
         check_cancellable(&stored.order, command.window, now, &is_returnable)?;
         let mut transition = OrderTransition::new(stored.order.clone(), TransactionId::generate(), now);
         transition.cancel(&cause);
-        Ok(OrderDecision::Advance(transition, Vec::new()))
+        let cap = command
+            .caps
+            .as_ref()
+            .and_then(|caps| caps.cancellation_check(now));
+        let checks: Vec<_> = cap.into_iter().collect();
+        let used = caps::usage(engine, command.partner_id, &checks, deadline).await?;
+        match CapCheck::first_exceeded(&checks, &used) {
+            Some(exceeded) => Err(CancelError::Cap(exceeded)),
+            None => Ok(OrderDecision::AdvanceWithin(transition, checks)),
+        }
     };
     let (partner_id, order_id) = (command.partner_id, command.order_id);
     let order =

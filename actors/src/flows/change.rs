@@ -15,6 +15,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
 use vouchsafe_domain::audit::AuditEntry;
+use vouchsafe_domain::cap::CapCheck;
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
 use vouchsafe_domain::ids::{OrderId, PartnerId, StockId};
 use vouchsafe_domain::order::{Order, StoredOrder};
@@ -116,6 +117,8 @@ pub(super) enum OrderDecision {
     Unchanged(Order),
     /// Commit this transition with these holds.
     Advance(OrderTransition, Vec<Box<dyn Hold>>),
+    /// Commit this transition within these caps.
+    AdvanceWithin(OrderTransition, Vec<CapCheck>),
 }
 
 /// Changes an order as `decide` says and returns the order after it; `None` if the partner has no such order. `audit`
@@ -136,9 +139,10 @@ pub(super) async fn change_order<E: From<FlowError>>(
         let Some(stored) = stored.map_err(|error| log_unavailable(&error))? else {
             return Ok(None);
         };
-        let (transition, holds) = match decide(&stored, &deadline).await? {
+        let (transition, holds, caps) = match decide(&stored, &deadline).await? {
             OrderDecision::Unchanged(order) => return Ok(Some(order)),
-            OrderDecision::Advance(transition, holds) => (transition, holds),
+            OrderDecision::Advance(transition, holds) => (transition, holds, Vec::new()),
+            OrderDecision::AdvanceWithin(transition, caps) => (transition, Vec::new(), caps),
         };
         let effects = transition.finish(stored.last_sequence);
         let order = effects.order.clone();
@@ -148,7 +152,7 @@ pub(super) async fn change_order<E: From<FlowError>>(
             stored.last_sequence,
             effects,
             audit_entry,
-            holds,
+            (holds, caps),
             &deadline,
         );
         if written.await? == CommitAttempt::Done {
@@ -167,7 +171,15 @@ pub(super) async fn commit_decision(
 ) -> Result<CommitAttempt, FlowError> {
     let effects = transition.finish(stored.last_sequence);
     let deadline = DecisionDeadline::start();
-    commit_transition(engine, stored.last_sequence, effects, None, holds, &deadline).await
+    commit_transition(
+        engine,
+        stored.last_sequence,
+        effects,
+        None,
+        (holds, Vec::new()),
+        &deadline,
+    )
+    .await
 }
 
 /// Commits a transition and notifies long polls and shelves.
@@ -176,7 +188,7 @@ async fn commit_transition(
     expected_sequence: u32,
     effects: TransitionEffects,
     audit_entry: Option<AuditEntry>,
-    mut holds: Vec<Box<dyn Hold>>,
+    (mut holds, caps): (Vec<Box<dyn Hold>>, Vec<CapCheck>),
     deadline: &DecisionDeadline,
 ) -> Result<CommitAttempt, FlowError> {
     let TransitionEffects {
@@ -222,6 +234,7 @@ async fn commit_transition(
         pending_delta,
         events: Some(events),
         audit_entry,
+        caps,
         ..record
     };
     let outcome = commit_change(engine, change_key, fill, holds).await?;

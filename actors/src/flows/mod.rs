@@ -1,6 +1,7 @@
 //! Flows: the engine's operations, one file each, from the request to the commit.
 
 mod cancel_order;
+mod caps;
 mod change;
 mod decide_order;
 mod distribute_reserved_stock;
@@ -13,6 +14,7 @@ mod procure;
 mod top_up;
 
 pub use cancel_order::{CancelError, CancelOrder, RevokeOrder, cancel_order, revoke_order};
+pub use caps::OrderCaps;
 pub use decide_order::{DecideOrder, DecideOrderError, decide_order};
 pub use distribute_reserved_stock::distribute_reserved_stock;
 pub use fulfil_order::{deliver_reserved, end_fulfilment, start_fulfilment};

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | acquire the key | key, admission permit | nothing |
 //! | price the lines | the order with its total | nothing |
+//! | read what the partner has used of its caps, if it has some | the counters | nothing |
 //! | count the partner's earlier orders, if the approval rule needs it | the count | nothing |
 //! | hold the money, then the vouchers, SKU by SKU in sort order | holds | nothing |
 //! | submit the record | the lane owns everything | nothing |
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use time::OffsetDateTime;
 use tracing::{Instrument as _, debug_span};
 use vouchsafe_domain::approval::{ApprovalRule, is_approval_required};
+use vouchsafe_domain::cap::CapExceeded;
 use vouchsafe_domain::catalogue::{Assortment, PricingError, RequestedOrder};
 use vouchsafe_domain::idempotency::{KeyHash, RequestFingerprint, Response};
 use vouchsafe_domain::ids::PartnerId;
@@ -30,6 +32,7 @@ use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
 
 use self::draft::OrderDraft;
+use super::caps::{Acceptance, OrderCaps, OrderChecks};
 use super::idempotent::{self, FlowError};
 use crate::SPANS;
 use crate::engine::Engine;
@@ -53,6 +56,8 @@ pub struct PlaceOrder {
     pub assortment: Assortment,
     /// The partner's approval rule, in addition to products that always need approval; `None` if it has none.
     pub approval_rule: Option<Arc<ApprovalRule>>,
+    /// The partner's caps; `None` if it has none.
+    pub caps: Option<OrderCaps>,
 }
 
 /// A refusal that is stored under the key.
@@ -93,6 +98,9 @@ pub enum PlaceOrderError {
     /// The order cannot be priced; nothing is stored under the key.
     #[error(transparent)]
     Pricing(#[from] PricingError),
+    /// The partner has reached a cap; nothing is stored under the key.
+    #[error("the partner has reached a cap")]
+    Cap(CapExceeded),
     #[error(transparent)]
     Flow(#[from] FlowError),
 }
@@ -102,6 +110,18 @@ enum Decision {
     Deliver(WalletHold, Vec<StockHold>),
     Await(WalletHold, PendingReason),
     Refuse(OrderRefusal),
+}
+
+impl Decision {
+    /// How it accepts the order; `None` if it refuses it.
+    const fn acceptance(&self) -> Option<Acceptance> {
+        match self {
+            Self::Deliver(..) => Some(Acceptance::Delivered),
+            Self::Await(_, PendingReason::Approval) => Some(Acceptance::UnderApproval),
+            Self::Await(_, PendingReason::Vendor) => Some(Acceptance::Pending),
+            Self::Refuse(_) => None,
+        }
+    }
 }
 
 /// Places an order, or replays the response stored under its key.
@@ -121,13 +141,29 @@ pub async fn place_order(
                 .for_each(|sku| engine.inventory.invalidate(sku));
         }
         let at = engine.clock.now();
-        let decision = decide(engine, &command, &priced, at, &attempt.deadline).await?;
+        let checks = match &command.caps {
+            None => OrderChecks::default(),
+            // Boxed: orders without caps do not carry its future.
+            Some(caps) => {
+                let (partner_id, order) = (command.partner_id, (priced.total, at));
+                let checks = OrderChecks::read(engine, partner_id, caps, order, &attempt.deadline);
+                Box::pin(checks).await?.map_err(PlaceOrderError::Cap)?
+            }
+        };
+        let needs_approval = checks.is_rate_exceeded();
+        let decision = decide(engine, &command, &priced, (at, needs_approval), &attempt.deadline).await?;
+        let checks = match decision.acceptance() {
+            Some(acceptance) => checks.of(acceptance).map_err(PlaceOrderError::Cap)?,
+            None => Vec::new(),
+        };
         let draft = OrderDraft {
             command: &command,
             priced: &priced,
             at,
         };
-        Ok(draft.to_flow_decision(decision, encoder))
+        let mut decision = draft.to_flow_decision(decision, encoder);
+        decision.record.caps = checks;
+        Ok(decision)
     };
     // Instrumented by hand: `#[instrument]` would copy the flow's future twice more.
     let keyed = idempotent::run::<PlaceOrderError>(
@@ -151,7 +187,7 @@ async fn decide(
     engine: &Engine,
     command: &PlaceOrder,
     priced: &PricedOrder,
-    at: OffsetDateTime,
+    (at, needs_approval): (OffsetDateTime, bool),
     deadline: &DecisionDeadline,
 ) -> Result<Decision, FlowError> {
     // Before the first hold: a slow count delays no other order, and a failed one leaves nothing to release.
@@ -199,7 +235,7 @@ async fn decide(
         }
     }
     let rule = command.approval_rule.as_deref();
-    let approval = is_approval_required(priced, rule, earlier_orders);
+    let approval = needs_approval || is_approval_required(priced, rule, earlier_orders);
     Ok(match (approval, backorder) {
         (true, _) => Decision::Await(wallet_hold, PendingReason::Approval),
         (false, true) => Decision::Await(wallet_hold, PendingReason::Vendor),

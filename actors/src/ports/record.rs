@@ -4,6 +4,7 @@
 //! lane writes hundreds of records in one round trip. A new part is added here and to the statement.
 
 use vouchsafe_domain::audit::AuditEntry;
+use vouchsafe_domain::cap::CapCheck;
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention, StoredResponse};
 use vouchsafe_domain::ids::{OrderId, PartnerId, StockId};
@@ -73,6 +74,8 @@ pub struct Record {
     pub events: Option<EventBundle>,
     /// The operator's decision, for the audit log.
     pub audit_entry: Option<AuditEntry>,
+    /// The partner's caps that it must not exceed. If the commit finds that one is exceeded, it writes nothing.
+    pub caps: Vec<CapCheck>,
 }
 
 impl Record {
@@ -89,6 +92,7 @@ impl Record {
             payout: None,
             events: None,
             audit_entry: None,
+            caps: Vec::new(),
         }
     }
 
@@ -157,6 +161,8 @@ pub enum StaleReason {
     Stock,
     /// The order or payout has changed, or a code was retrieved.
     StateChanged,
+    /// A cap of the partner would be exceeded.
+    Cap,
     /// Nothing: the key was known, but its response was purged before it could be read.
     KeyPurged,
     /// Balance or stock; the commit cannot tell which.

@@ -7,6 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use uuid::Uuid;
+use vouchsafe_domain::cap::CapCounter;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
 use vouchsafe_domain::ledger::WalletState;
@@ -149,6 +150,16 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`Unavailable`].
     fn count_orders(&self, partner_id: PartnerId, limit: u32) -> StoreFuture<'_, Result<u64, Unavailable>>;
+
+    /// Reads counters of this partner.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    fn cap_usage(
+        &self,
+        partner_id: PartnerId,
+        counters: Vec<CapCounter>,
+    ) -> StoreFuture<'_, Result<Vec<i64>, Unavailable>>;
 
     /// Reads a payout of this partner; `None` if there is none.
     ///

@@ -100,6 +100,7 @@ pub enum Action {
 #[command(after_help = examples![
     "vouchsafe partner set PARTNER_ID --limit orders=500/60 --limit general=default",
     r#"vouchsafe partner set PARTNER_ID --approval-rule '{"amount_over":{"USD":500}}' --cancel-window 600"#,
+    r#"vouchsafe partner set PARTNER_ID --caps '{"pending_orders":50,"spend_per_day":{"USD":5000}}'"#,
 ])]
 #[command(override_usage = "vouchsafe partner set [OPTIONS] <PARTNER_ID>")]
 #[group(id = "terms", required = true, multiple = true, args = TERMS)]
@@ -116,6 +117,7 @@ const TERMS: [&str; 8] = [
     "limits",
     "ceilings",
     "approval_rule",
+    "caps",
     "catalogue",
     "cancel_window_s",
     "certified_at",

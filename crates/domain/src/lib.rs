@@ -7,6 +7,7 @@ pub mod approval;
 pub mod arguments;
 pub mod audit;
 pub mod audit_log;
+pub mod cap;
 pub mod catalogue;
 pub mod category;
 pub mod certification;

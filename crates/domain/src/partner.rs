@@ -1,11 +1,13 @@
 //! Partner accounts: name, allowlist, limits, approval rule, catalogue scope and certification.
 
 pub mod approval_rule;
+pub mod caps;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use self::approval_rule::ApprovalRule;
+use self::caps::Caps;
 use crate::allowlist::Allowlist;
 use crate::ids::{CredentialId, PartnerId};
 use crate::limits::Limits;
@@ -35,6 +37,9 @@ pub struct Partner {
     /// When orders need the approval of an operator; null means never.
     #[cfg_attr(feature = "utoipa", schema(required))]
     pub approval_rule: Option<ApprovalRule>,
+    /// Caps that override those of the service's settings; null means none.
+    #[cfg_attr(feature = "utoipa", schema(required))]
+    pub caps: Option<Caps>,
     /// Products that the partner may order; null means all.
     #[cfg_attr(feature = "utoipa", schema(required))]
     pub catalogue: Option<Scope>,
@@ -88,6 +93,7 @@ impl Partner {
             suspended: false,
             codes_blocked: false,
             approval_rule: None,
+            caps: None,
             catalogue: None,
             cancel_window_s: DEFAULT_CANCEL_WINDOW_S,
             certified_at: None,

@@ -24,6 +24,7 @@ use vouchsafe_domain::approval::ApprovalRule;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::limits::{Limits, RequestClass};
 use vouchsafe_domain::partner::Partner;
+use vouchsafe_domain::partner::caps::Caps;
 use vouchsafe_domain::scope::Scope;
 
 use super::client_address::ClientAddress;
@@ -76,6 +77,8 @@ pub struct PartnerAccess {
     pub cancel_window_s: u32,
     /// When an order needs an operator's approval; `None` is never.
     pub approval_rule: Option<Arc<ApprovalRule>>,
+    /// The partner's own caps; `None` leaves them to the settings.
+    pub caps: Option<Arc<Caps>>,
 }
 
 impl From<&Partner> for PartnerAccess {
@@ -96,6 +99,18 @@ impl From<&Partner> for PartnerAccess {
             ceilings: partner.ceilings,
             cancel_window_s: partner.cancel_window_s,
             approval_rule: partner.approval_rule.as_ref().map(|rule| Arc::new(rule.into())),
+            caps: partner.caps.clone().map(Arc::new),
+        }
+    }
+}
+
+impl PartnerAccess {
+    /// The caps that apply to the partner; `None` without any.
+    #[must_use]
+    pub fn effective_caps(&self, defaults: Option<&Arc<Caps>>) -> Option<Arc<Caps>> {
+        match (&self.caps, defaults) {
+            (Some(own), Some(defaults)) => Some(Arc::new(own.or(defaults))),
+            (own, defaults) => own.as_ref().or(defaults).cloned(),
         }
     }
 }

@@ -38,6 +38,8 @@ macro_rules! conformance_cases {
             pending_order_reads_back_complete
             refusal_is_stored_under_its_key
             orders_of_partner_are_counted_up_to_limit
+            record_beyond_a_cap_is_stale
+            caps_apply_within_batch
             aborted_batch_writes_nothing
             poisoned_record_fails_alone
             contended_record_fails_alone
@@ -218,6 +220,7 @@ pub async fn run_and_audit<S: Subject>(case: &str, subject: &S) {
 /// | `retrieved` | that a retrieved voucher does not return to stock |
 /// | `payout-pending` | that a payout is decided once |
 /// | `balance`, `running-balance` | that no wallet goes below zero, counting the records before it in the batch |
+/// | `cap`, `running-cap` | that no cap of a partner is exceeded, counting the records before it in the batch |
 /// | `chunk-node`, `chunk-incarnation` | the owner of the chunk |
 /// | `chunk-lock` | that the owner does not change before the commit (`FOR SHARE`) |
 /// | `voucher` | that a voucher has one holder (primary key) |
@@ -237,6 +240,8 @@ pub const GUARDS: &[(&str, &str)] = &[
     ("payout-pending", "payout_is_decided_once"),
     ("balance", "debit_beyond_balance_is_stale"),
     ("running-balance", "running_balance_applies_within_batch"),
+    ("cap", "record_beyond_a_cap_is_stale"),
+    ("running-cap", "caps_apply_within_batch"),
     ("chunk-node", "chunk_of_another_node_is_stale"),
     ("chunk-node", "chunk_taken_over_while_blocked_is_stale"),
     ("chunk-incarnation", "chunk_of_earlier_incarnation_is_stale"),

@@ -173,6 +173,7 @@ impl VerdictRow {
             2 => Verdict::Stale(StaleReason::Balance),
             3 => Verdict::Stale(StaleReason::Stock),
             4 => Verdict::Stale(StaleReason::StateChanged),
+            5 => Verdict::Stale(StaleReason::Cap),
             other => return Err(decode_error(&format!("unknown verdict {other}"))),
         })
     }

@@ -248,7 +248,7 @@ pub(super) async fn insert(
     sqlx::query!(
         "INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, allowlist, not_before, not_after,
                                   rotated_from, family_id, scopes)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         credential.credential_id as _,
         credential.partner_id as _,
         &credential.key_hash.as_bytes()[..],

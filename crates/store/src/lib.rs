@@ -4,6 +4,7 @@ mod audit;
 mod audit_checkpoints;
 mod availability;
 mod batcher;
+mod cap_usage;
 mod categories;
 mod certification;
 pub mod change_requests;

@@ -9,6 +9,7 @@ use sqlx::postgres::PgConnectOptions;
 use tracing::warn;
 use uuid::Uuid;
 use vouchsafe_actors::ports::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
+use vouchsafe_domain::cap::CapCounter;
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
@@ -37,7 +38,7 @@ use super::rate_limit_usage::CountRequestsOp;
 use super::shared_limits::SharedLimits;
 use super::stock_claims::ClaimStockOp;
 use super::wallets::ReadWalletsOp;
-use super::{idempotency_keys, inventory, orders, payouts, stock, stock_demands, wallets};
+use super::{cap_usage, idempotency_keys, inventory, orders, payouts, stock, stock_demands, wallets};
 
 /// How long a start waits for a lane on which a batch of its predecessor still runs. Longer than the statement timeout.
 const LANE_OPEN_TIMEOUT: Duration = Duration::from_secs(30);
@@ -328,6 +329,14 @@ impl Store for PgNode {
 
     fn count_orders(&self, partner_id: PartnerId, limit: u32) -> StoreFuture<'_, Result<u64, Unavailable>> {
         self.run(move |pool| async move { orders::count(&pool, partner_id, limit).await })
+    }
+
+    fn cap_usage(
+        &self,
+        partner_id: PartnerId,
+        counters: Vec<CapCounter>,
+    ) -> StoreFuture<'_, Result<Vec<i64>, Unavailable>> {
+        self.run(move |pool| async move { cap_usage::read(&pool, partner_id, &counters).await })
     }
 
     fn load_payout(

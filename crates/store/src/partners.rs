@@ -9,10 +9,12 @@ use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::limits::Limits;
 use vouchsafe_domain::partner::approval_rule::ApprovalRule;
+use vouchsafe_domain::partner::caps::Caps;
 use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_domain::scope::Scope;
 
 use super::audit::{self, AuditActor, to_bigint};
+use super::cap_usage;
 use super::database::{Database, Statement};
 
 /// Selects partners with the rest of a statement.
@@ -20,7 +22,8 @@ macro_rules! select_partners {
     ($rest:literal $(, $argument:expr)* $(,)?) => {
         sqlx::query!(
             r#"SELECT partner_id AS "partner_id: PartnerId", name, allowlist AS "allowlist: Allowlist",
-                      limits AS "limits: Json<Limits>", ceilings AS "ceilings: Json<Limits>", suspended, codes_blocked, approval_rule AS "approval_rule: Json<ApprovalRule>",
+                      limits AS "limits: Json<Limits>", ceilings AS "ceilings: Json<Limits>", suspended, codes_blocked,
+                      approval_rule AS "approval_rule: Json<ApprovalRule>", caps AS "caps: Json<Caps>",
                       catalogue AS "catalogue: Json<Scope>", cancel_window_s, certified_at, agreement_signed_at, created_at,
                       updated_at
                  FROM partners "# + $rest
@@ -35,6 +38,7 @@ macro_rules! select_partners {
             suspended: row.suspended,
             codes_blocked: row.codes_blocked,
             approval_rule: row.approval_rule.map(|rule| rule.0),
+            caps: row.caps.map(|caps| caps.0),
             catalogue: row.catalogue.map(|scope| scope.0),
             cancel_window_s: row.cancel_window_s.cast_unsigned(),
             certified_at: row.certified_at,
@@ -61,7 +65,8 @@ macro_rules! write_partner {
             $partner.certified_at,
             $partner.agreement_signed_at,
             $partner.codes_blocked,
-            Json($partner.ceilings) as _
+            Json($partner.ceilings) as _,
+            $partner.caps.as_ref().map(Json) as _
             $(, $argument)*
         )
     };
@@ -127,13 +132,25 @@ impl Partners {
     }
 }
 
+impl Partners {
+    /// Removes counters of daily caps that are no longer needed.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn purge_usage(&self) -> Result<(), sqlx::Error> {
+        self.0
+            .run(|pool| async move { cap_usage::purge(&pool).await })
+            .await
+    }
+}
+
 /// Inserts the row of a new partner in an open transaction.
 pub(super) async fn insert(connection: &mut PgConnection, partner: &Partner) -> Result<(), sqlx::Error> {
     write_partner!(
         "INSERT INTO partners (partner_id, name, allowlist, limits, suspended, approval_rule, catalogue,
-                               cancel_window_s, certified_at, agreement_signed_at, codes_blocked, ceilings, created_at,
+                               cancel_window_s, certified_at, agreement_signed_at, codes_blocked, ceilings, caps, created_at,
                                updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
         partner,
         partner.created_at,
         partner.updated_at,
@@ -210,6 +227,7 @@ async fn update(connection: &mut PgConnection, partner: &Partner) -> Result<Offs
                 agreement_signed_at = $10,
                 codes_blocked = $11,
                 ceilings = $12,
+                caps = $13,
                 updated_at = now()
           WHERE partner_id = $1
          RETURNING updated_at",

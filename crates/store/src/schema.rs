@@ -21,6 +21,7 @@ macro_rules! sql_functions {
 
 const FUNCTIONS: &[(&str, &str)] = sql_functions![
     "audit_entry_text_v1",
+    "cap_usage_v1",
     "claim_chunks_v1",
     "claim_chunks_v2",
     "commit_batch_v1",

@@ -18,6 +18,9 @@ use crate::wait::wait_until;
 /// Tests of limits set them per partner or start a service with the defaults.
 pub const NO_LIMIT: &str = "1000000/60";
 
+/// More requests in flight per API key than a test sends.
+const NO_IN_FLIGHT_LIMIT: &str = "65535";
+
 const LIMITS: [&str; 4] = [
     "VOUCHSAFE_LIMIT_ORDERS",
     "VOUCHSAFE_LIMIT_GENERAL",
@@ -136,6 +139,7 @@ impl Instance {
             .env_remove("DATABASE_URL")
             .envs(LIMITS.map(|name| (name, NO_LIMIT)))
             .env("VOUCHSAFE_ROTATIONS_PER_DAY", "1000")
+            .env("VOUCHSAFE_MAX_IN_FLIGHT", NO_IN_FLIGHT_LIMIT)
             .env("VOUCHSAFE_HTTP_ADDR", self.http.to_string())
             .env("VOUCHSAFE_ADMIN_ADDR", self.admin.to_string())
             .envs(self.settings.iter().map(|(name, value)| (name, value)))

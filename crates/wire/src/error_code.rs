@@ -54,13 +54,20 @@ macro_rules! codes {
 /// A person ends the quarantine of stock.
 const QUARANTINE_RETRY_S: u32 = 60;
 
+/// Pending orders are delivered within minutes or hours. Daily caps have the time until their day ends instead.
+const CAP_RETRY_S: u32 = 60;
+
 impl Code {
-    /// The value of `Retry-After`, in seconds, of codes for which it is always the same.
+    /// The value of `Retry-After`, in seconds, of codes that have a usual one.
     #[must_use]
     pub const fn retry_after_s(self) -> Option<u32> {
         match self {
-            Self::ServiceUnavailable | Self::IdempotencyInProgress => Some(1),
+            Self::ServiceUnavailable | Self::IdempotencyInProgress | Self::TooManyRequestsInFlight => Some(1),
             Self::StockQuarantined => Some(QUARANTINE_RETRY_S),
+            Self::PendingOrdersLimitReached
+            | Self::PendingAmountLimitReached
+            | Self::CancellationLimitReached
+            | Self::SpendLimitReached => Some(CAP_RETRY_S),
             _ => None,
         }
     }
@@ -241,6 +248,21 @@ codes! {
     /// The rate limit of the request's class is exceeded, or too many authentications from the client address failed.
     RateLimitExceeded = 429 "RATE_LIMIT_EXCEEDED" true
         "Wait for the seconds in `Retry-After`, then send the same request. Nothing was executed, and the idempotency key is unused.";
+    /// The order would be pending, and the partner has as many pending orders as it may have.
+    PendingOrdersLimitReached = 429 "PENDING_ORDERS_LIMIT_REACHED" true
+        "Wait until orders are delivered, or cancel some, then send the same request. Nothing was executed, and the idempotency key is unused. The operator can raise the limit.";
+    /// The order would be pending, and exceeds the amount that the partner may have in pending orders of this currency.
+    PendingAmountLimitReached = 429 "PENDING_AMOUNT_LIMIT_REACHED" true
+        "Wait until orders are delivered, cancel some, or order less. Nothing was executed, and the idempotency key is unused. The message says how much is left. The operator can raise the limit.";
+    /// The partner has cancelled as many orders of this day (UTC) as it may.
+    CancellationLimitReached = 429 "CANCELLATION_LIMIT_REACHED" true
+        "Cancel the order on the next day (UTC), within its cancellation period, or ask the operator to cancel it or to raise the limit.";
+    /// The order exceeds what the partner, or its credential, may spend on a day (UTC) in this currency.
+    SpendLimitReached = 429 "SPEND_LIMIT_REACHED" true
+        "Order less, or wait until the next day (UTC). Nothing was executed, and the idempotency key is unused. The message says how much is left. Cancelled orders count, too. The operator can raise the limit.";
+    /// The API key has too many requests in flight. A request is in flight until its response has been read.
+    TooManyRequestsInFlight = 429 "TOO_MANY_REQUESTS_IN_FLIGHT" true
+        "Read the responses to your earlier requests, then send the same request. Nothing was executed, and the idempotency key is unused. Limit the number of your concurrent requests.";
     /// An internal error of the service.
     InternalError = 500 "INTERNAL_ERROR" true
         "Send the same request with the same key. If the error persists, give the operator the `trace_id`.";

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest as _, Sha256};
 use utoipa::IntoParams;
 use utoipa::openapi::path::Parameter;
@@ -22,6 +23,10 @@ use crate::query;
 
 /// Maximum bytes of a key in a cursor. The longest one lists a sequence number per wallet of a partner (one per currency).
 const MAX_CURSOR_KEY_BYTES: usize = 8_192;
+
+/// Bytes of the entries of a page, unless one entry alone has more. A page of 100 orders with 1,000 vouchers each would have 15 MB, which
+/// a client that reads slowly keeps in memory.
+const MAX_PAGE_BYTES: usize = 1024 * 1024;
 
 /// Bytes of the truncated hash over list and filters.
 const FILTER_HASH_BYTES: usize = 8;
@@ -74,8 +79,8 @@ impl PageParameters {
 
 /// A page of a list on the wire (contract §3).
 #[derive(Debug, Serialize)]
-pub struct PageBody<T> {
-    data: Vec<T>,
+pub struct PageBody {
+    data: Vec<Box<RawValue>>,
     has_more: bool,
     next_cursor: Option<String>,
 }
@@ -137,19 +142,67 @@ impl PageRequest {
     }
 
     /// The response body. `entries` holds up to [`Self::fetch_limit`] entries; the extra one is dropped and sets `has_more`.
-    pub fn body<T>(&self, mut entries: Vec<T>, key: impl Fn(&T) -> String) -> PageBody<T> {
+    ///
+    /// # Errors
+    /// If an entry cannot be serialized, which is a bug.
+    pub fn body<T: Serialize>(
+        &self,
+        mut entries: Vec<T>,
+        key: impl Fn(&T) -> String,
+    ) -> Result<PageBody, serde_json::Error> {
         let has_more = entries.len() > self.limit;
         entries.truncate(self.limit);
-        let next = entries.last().filter(|_| has_more).map(key);
-        self.body_with_next(entries, next)
+        self.body_of_part(&entries, has_more, |entries| entries.last().map(key))
     }
 
-    /// The response body with these entries, and the key of the cursor if another page follows.
-    pub fn body_with_next<T>(&self, entries: Vec<T>, next: Option<impl ToString>) -> PageBody<T> {
+    /// The response body with these entries, or as many of them as fit into [`MAX_PAGE_BYTES`], but at least one. `has_more`: others follow
+    /// after them. `key` returns the key of the cursor after these entries.
+    ///
+    /// # Errors
+    /// If an entry cannot be serialized, which is a bug.
+    pub fn body_of_part<T: Serialize>(
+        &self,
+        entries: &[T],
+        mut has_more: bool,
+        key: impl FnOnce(&[T]) -> Option<String>,
+    ) -> Result<PageBody, serde_json::Error> {
+        let mut data = Vec::new();
+        let mut bytes = 0;
+        for entry in entries {
+            let json = to_raw_value(entry)?;
+            bytes += json.get().len();
+            if bytes > MAX_PAGE_BYTES && !data.is_empty() {
+                has_more = true;
+                break;
+            }
+            data.push(json);
+        }
+        let next = if has_more {
+            key(&entries[..data.len()])
+        } else {
+            None
+        };
+        Ok(self.body_with_next(data, next))
+    }
+
+    /// The response body with entries of limited size, and the key of the cursor if another page follows.
+    ///
+    /// # Errors
+    /// If an entry cannot be serialized, which is a bug.
+    pub fn body_of_small<T: Serialize>(
+        &self,
+        entries: &[T],
+        next: Option<impl ToString>,
+    ) -> Result<PageBody, serde_json::Error> {
+        let data = entries.iter().map(to_raw_value).collect::<Result<_, _>>()?;
+        Ok(self.body_with_next(data, next.map(|key| key.to_string())))
+    }
+
+    fn body_with_next(&self, data: Vec<Box<RawValue>>, next: Option<String>) -> PageBody {
         PageBody {
-            data: entries,
+            data,
             has_more: next.is_some(),
-            next_cursor: next.map(|key| self.encode_cursor(&key.to_string())),
+            next_cursor: next.map(|key| self.encode_cursor(&key)),
         }
     }
 

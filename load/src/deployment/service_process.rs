@@ -41,6 +41,9 @@ const LOG_LINES: usize = 30;
 /// A million requests per second per class: above any load.
 const NO_LIMIT: &str = "1000000/1";
 
+/// More requests in flight per API key than a load has connections.
+const NO_IN_FLIGHT_LIMIT: &str = "65535";
+
 /// Environment variables of the rate limits.
 const RATE_LIMIT_VARIABLES: [&str; 4] = [
     "VOUCHSAFE_LIMIT_ORDERS",
@@ -108,6 +111,7 @@ impl ServiceProcess {
             .arg("--data-dir")
             .arg(&self.data_dir)
             .envs(RATE_LIMIT_VARIABLES.map(|class| (class, NO_LIMIT)))
+            .env("VOUCHSAFE_MAX_IN_FLIGHT", NO_IN_FLIGHT_LIMIT)
             .env("VOUCHSAFE_ENVIRONMENT", "sandbox")
             .env("VOUCHSAFE_HTTP_ADDR", self.http.to_string())
             .env("VOUCHSAFE_ADMIN_ADDR", self.admin.to_string())

@@ -3,6 +3,7 @@
 //! | Step | Rejected with |
 //! |---|---|
 //! | check credentials, client address, partner status | 401, 403 |
+//! | take one of the places of the key for requests in flight | 429 |
 //! | signed request: check the rate limit of its class before reading the body | 429 |
 //! | signed request: check path, body, signature | 400, 408, 413, 415, 401 |
 //! | record the first use of a rotated credential | 401 if it was revoked meanwhile, 503 |
@@ -41,7 +42,7 @@ use vouchsafe_wire::error_code::Code;
 
 use self::errors::{access_error, signature_error};
 use super::listener_peers::ListenerPeers;
-use super::{api_scope, rate_limit_headers, refusals, security_events};
+use super::{api_scope, rate_limit_headers, refusals, response_delivery, security_events};
 use crate::api::body;
 use crate::api::error::ApiError;
 use crate::api::request_outcome::{self, RequestOutcome};
@@ -124,6 +125,7 @@ impl FromRequest for AuthenticatedCaller {
         Box::pin(async move {
             let incoming = IncomingRequest::new(&request, RequestClass::General)?;
             let caller = incoming.authenticate()?;
+            response_delivery::take_place(&request, incoming.service, caller.key_hash)?;
             incoming.admit(caller, AuthenticationMethod::Credentials).await
         })
     }
@@ -138,6 +140,7 @@ impl<C: RateLimited> FromRequest for VerifiedRequest<C> {
         Box::pin(async move {
             let incoming = IncomingRequest::new(&request, C::CLASS)?;
             let caller = incoming.authenticate()?;
+            response_delivery::take_place(&request, incoming.service, caller.key_hash)?;
             incoming.peek_rate_limit(&caller)?;
             check_request_target(&request)?;
             let headers = request.headers();

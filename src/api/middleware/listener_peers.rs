@@ -22,7 +22,7 @@ use vouchsafe_telemetry::refusal_log::RefusalKey;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LocalAddress(IpAddr);
 
-/// `on_connect` of both listeners.
+/// Called by `on_connect` of both listeners.
 pub(crate) fn record_local_address(connection: &dyn Any, data: &mut Extensions) {
     // A connection with TLS needs no record: all peers are served. One that is closed already has no address, and sends no request.
     if let Some(Ok(local)) = connection.downcast_ref().map(TcpStream::local_addr) {

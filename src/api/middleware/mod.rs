@@ -8,6 +8,7 @@ pub(crate) mod operator;
 pub(crate) mod rate_limit_headers;
 pub(crate) mod readiness_gate;
 mod refusals;
+pub(crate) mod response_delivery;
 pub(crate) mod sandbox_observer;
 mod security_events;
 pub(crate) mod trace;

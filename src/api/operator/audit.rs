@@ -18,7 +18,7 @@ pub(super) async fn list(
         .operator_store
         .audit_log
         .list(filter, page.after()?, page.fetch_limit());
-    Ok(list_response(&page, rows.await?, |row| row.audit_id))
+    list_response(&page, rows.await?, |row| row.audit_id)
 }
 
 /// `GET /audit/checkpoints`.
@@ -29,9 +29,7 @@ pub(super) async fn list_checkpoints(
     let audit_log = &service.operator_store.audit_log;
     let key = filter.check.then(|| service.keyring.vault().checkpoint_key());
     let checkpoints = audit_log.list_checkpoints(page.after()?, page.fetch_limit(), key);
-    Ok(list_response(&page, checkpoints.await?, |checkpoint| {
-        checkpoint.number
-    }))
+    list_response(&page, checkpoints.await?, |checkpoint| checkpoint.number)
 }
 
 /// `POST /audit/checkpoints`.

@@ -62,9 +62,7 @@ pub(super) async fn list_products(
         .list(page.after()?, page.fetch_limit());
     let products = products.await?;
     let views = products.iter().map(ProductView::of);
-    Ok(list_response(&page, views, |product| {
-        product.product_id().clone()
-    }))
+    list_response(&page, views, |product| product.product_id().clone())
 }
 
 /// `GET /products/{product_id}`.

@@ -42,7 +42,7 @@ pub(super) async fn list(
 ) -> Result<HttpResponse, ApiError> {
     let requests = &service.operator_store.change_requests;
     let found = requests.list(filter, page.after()?, page.fetch_limit()).await?;
-    Ok(list_response(&page, found, |request| request.request_id))
+    list_response(&page, found, |request| request.request_id)
 }
 
 /// `GET /requests/{request_id}`.

@@ -198,7 +198,7 @@ pub(super) async fn list(
     let bodies = credentials
         .iter()
         .map(|credential| CredentialBody::of(credential, now));
-    Ok(list_response(&page, bodies, |body| body.summary.credential_id))
+    list_response(&page, bodies, |body| body.summary.credential_id)
 }
 
 /// `DELETE /credentials/{credential_id}`: also if it is revoked already.

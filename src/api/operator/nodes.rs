@@ -28,9 +28,7 @@ pub(super) async fn list_lanes(
     let rest = lanes
         .filter(|(lane, _)| after.is_none_or(|after| *lane > after))
         .map(|(lane, stats)| reading(lane, stats));
-    Ok(list_response(&page, rest.take(page.fetch_limit()), |lane| {
-        lane.lane
-    }))
+    list_response(&page, rest.take(page.fetch_limit()), |lane| lane.lane)
 }
 
 fn reading(lane: usize, stats: LaneStats) -> LaneReading {

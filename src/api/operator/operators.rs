@@ -141,7 +141,7 @@ pub(super) async fn list_tokens(
     if tokens.is_empty() {
         check_exists(&service, &name).await?;
     }
-    Ok(list_response(&page, tokens, |token| token.token_id))
+    list_response(&page, tokens, |token| token.token_id)
 }
 
 /// `POST /operators/{name}/tokens`.

@@ -33,7 +33,7 @@ pub(super) async fn list(
         .search(filter, page.after()?, page.fetch_limit());
     let orders = orders.await?;
     let bodies: Vec<_> = orders.iter().map(order_body).collect::<Result<_, _>>()?;
-    Ok(list_response(&page, bodies, OrderOfPartner::order_id))
+    list_response(&page, bodies, OrderOfPartner::order_id)
 }
 
 /// `GET /orders/{order_id}`.

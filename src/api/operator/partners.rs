@@ -79,9 +79,7 @@ pub(super) async fn list(
         .operator_store
         .partners
         .list(filter, page.after()?, page.fetch_limit());
-    Ok(list_response(&page, partners.await?, |partner| {
-        partner.partner_id
-    }))
+    list_response(&page, partners.await?, |partner| partner.partner_id)
 }
 
 /// `GET /partners/{partner_id}`.

@@ -35,7 +35,7 @@ pub(super) async fn list(
         .list(filter, page.after()?, page.fetch_limit());
     let payouts = payouts.await?;
     let bodies: Vec<_> = payouts.iter().map(payout_body).collect::<Result<_, _>>()?;
-    Ok(list_response(&page, bodies, PayoutOfPartner::payout_id))
+    list_response(&page, bodies, PayoutOfPartner::payout_id)
 }
 
 /// `GET /payouts/{payout_id}`: with the unmasked destination, audited before the response is sent, for operators who may pay.

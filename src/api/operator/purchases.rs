@@ -25,9 +25,7 @@ pub(super) async fn list(
         .operator_store
         .purchases
         .list(filter, page.after()?, page.fetch_limit());
-    Ok(list_response(&page, purchases.await?, |purchase| {
-        purchase.purchase_id
-    }))
+    list_response(&page, purchases.await?, |purchase| purchase.purchase_id)
 }
 
 /// `GET /purchases/{purchase_id}`.

@@ -30,9 +30,7 @@ pub(super) async fn list(
     }
     let operators = &service.operator_store.operators;
     let sessions = operators.list_sessions(filter, page.after()?, page.fetch_limit());
-    Ok(list_response(&page, sessions.await?, |session| {
-        session.session_id
-    }))
+    list_response(&page, sessions.await?, |session| session.session_id)
 }
 
 /// `DELETE /sessions/{session_id}`: 204, also if it has ended already.

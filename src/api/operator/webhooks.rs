@@ -28,7 +28,7 @@ pub(super) async fn list_webhooks(
         .webhooks
         .list(filter, page.after()?, page.fetch_limit());
     let bodies = endpoints.await?.into_iter().map(WebhookOfPartner::from);
-    Ok(list_response(&page, bodies, |body| body.webhook_id))
+    list_response(&page, bodies, |body| body.webhook_id)
 }
 
 /// `GET /webhooks/{webhook_id}`.
@@ -124,9 +124,7 @@ pub(super) async fn list_deliveries(
         .operator_store
         .deliveries
         .list(filter, page.after()?, page.fetch_limit());
-    Ok(list_response(&page, deliveries.await?, |delivery| {
-        delivery.delivery_id
-    }))
+    list_response(&page, deliveries.await?, |delivery| delivery.delivery_id)
 }
 
 /// `GET /deliveries/{delivery_id}`.

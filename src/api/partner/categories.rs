@@ -29,6 +29,6 @@ pub(super) async fn list(
         is_after_cursor.then(|| CategoryBody::of(category, product_count))
     });
     let bodies = bodies.take(page.fetch_limit()).collect();
-    let page_body = page.body(bodies, |body: &CategoryBody| body.category_id.clone());
+    let page_body = page.body(bodies, |body: &CategoryBody| body.category_id.clone())?;
     etag::conditional_response(&request, &page_body)
 }

@@ -45,11 +45,8 @@ pub(super) async fn list(
                 "a stored event could not be decoded; contact the operator",
             )
         })?;
-    let next = events
-        .last()
-        .filter(|_| feed.has_more)
-        .map(|event| event.event_id);
-    Ok(HttpResponse::Ok().json(page.body_with_next(events, next)))
+    let last = |events: &[Envelope]| events.last().map(|event| event.event_id.to_string());
+    Ok(HttpResponse::Ok().json(page.body_of_part(&events, feed.has_more, last)?))
 }
 
 /// The error for an event that is not in the partner's feed.

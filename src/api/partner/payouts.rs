@@ -73,7 +73,7 @@ pub(super) async fn list(
         .list(search, page.after()?, page.fetch_limit())
         .await?;
     let bodies: Vec<_> = payouts.iter().map(PayoutBody::of).collect::<Result<_, _>>()?;
-    Ok(list_response(&page, bodies, |body| body.payout_id))
+    list_response(&page, bodies, |body| body.payout_id)
 }
 
 pub(super) async fn get(

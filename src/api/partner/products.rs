@@ -31,7 +31,7 @@ pub(super) async fn list(
         .into_iter()
         .map(|product| ProductBody::of(product, &free))
         .collect();
-    let page_body = page.body(bodies, |body: &ProductBody<'_>| body.product_id.to_string());
+    let page_body = page.body(bodies, |body: &ProductBody<'_>| body.product_id.to_string())?;
     etag::conditional_response(&request, &page_body)
 }
 

@@ -39,5 +39,5 @@ pub(super) async fn list(
         .into_iter()
         .map(VoucherAccessBody::of)
         .collect::<Result<_, _>>()?;
-    Ok(list_response(&page, entries, VoucherAccessBody::audit_id))
+    list_response(&page, entries, VoucherAccessBody::audit_id)
 }

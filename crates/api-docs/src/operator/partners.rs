@@ -254,6 +254,7 @@ fn partner() -> Value {
         "suspended": false,
         "codes_blocked": false,
         "approval_rule": null,
+        "caps": { "pending_orders": 50, "spend_per_day": { "USD": 5000.00 } },
         "catalogue": null,
         "cancel_window_s": 86_400,
         "certified_at": null,

@@ -156,6 +156,7 @@ fn authenticated_operation(operation: Operation, id: &'static str) -> Operation 
         Code::IpNotAllowed,
         Code::PartnerSuspended,
         Code::RateLimitExceeded,
+        Code::TooManyRequestsInFlight,
         Code::InternalError,
     ])
 }

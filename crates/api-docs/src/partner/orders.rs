@@ -41,6 +41,9 @@ pub fn place(operation: Operation) -> Operation {
             Code::DenominationNotAllowed,
             Code::CurrencyMismatch,
             Code::StockQuarantined,
+            Code::PendingOrdersLimitReached,
+            Code::PendingAmountLimitReached,
+            Code::SpendLimitReached,
         ])
 }
 
@@ -127,7 +130,12 @@ pub fn cancel(operation: Operation) -> Operation {
         .optional_json_body::<CancelRequest>(json!({ "reason": "ordered twice" }))
         .ok::<OrderBody<'_>>("The refunded order.",
             cancelled_order(),)
-        .errors(&[Code::OrderNotFound, Code::OrderNotCancellable, Code::ValidationFailed])
+        .errors(&[
+            Code::OrderNotFound,
+            Code::OrderNotCancellable,
+            Code::ValidationFailed,
+            Code::CancellationLimitReached,
+        ])
 }
 
 fn placed_response(status: u16, description: &'static str, example: Value) -> OperationResponse {

@@ -138,6 +138,14 @@ const ACTIONS: &[Action] = &[
             .current()
             .hint("JSON such as {\"amount_over\":{\"USD\":\"500.00\"},\"other_currencies\":\"approve\",\"first_orders\":3}. Empty: none.")],
     ),
+    // Its own form for the same reason.
+    change(
+        "caps",
+        "Change the caps",
+        &[Input::new("caps", "Caps", InputKind::Json)
+            .current()
+            .hint("JSON such as {\"pending_orders\":50,\"cancellations_per_day\":20,\"spend_per_day\":{\"USD\":\"5000.00\"},\"approval_over\":{\"within_s\":600,\"orders\":30}}. Empty: those of the settings.")],
+    ),
     change(
         "terms",
         "Change catalogue and cancellation",
@@ -339,6 +347,7 @@ pub(super) static PAGES: [Page; 4] = [
                 col("Own rate limits", "limits"),
                 col("Rate limits of all credentials", "ceilings"),
                 col("Approval rule", "approval_rule"),
+                col("Caps", "caps"),
                 col("Catalogue", "catalogue"),
                 col("Cancellation window in seconds", "cancel_window_s"),
                 col("Certified", "certified_at"),

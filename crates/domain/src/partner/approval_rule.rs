@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
@@ -63,6 +64,48 @@ labels! {
 /// Amounts by currency, for instance `{"USD": 500.00}`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Thresholds(pub BTreeMap<Currency, Amount>);
+
+impl Thresholds {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    #[must_use]
+    pub fn get(&self, currency: Currency) -> Option<Amount> {
+        self.0.get(&currency).copied()
+    }
+
+    /// These amounts with those of `defaults` in other currencies.
+    #[must_use]
+    pub fn or(&self, defaults: &Self) -> Self {
+        let mut amounts = defaults.0.clone();
+        amounts.extend(&self.0);
+        Self(amounts)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected amounts such as USD=1000,JPY=100000")]
+pub struct InvalidThresholds;
+
+/// The form of the settings: `USD=1000,JPY=100000`.
+impl FromStr for Thresholds {
+    type Err = InvalidThresholds;
+
+    fn from_str(text: &str) -> Result<Self, InvalidThresholds> {
+        let mut thresholds = BTreeMap::new();
+        for threshold in text.split(',') {
+            let (currency, amount) = threshold.trim().split_once('=').ok_or(InvalidThresholds)?;
+            let currency: Currency = currency.parse().map_err(|_| InvalidThresholds)?;
+            let amount = Amount::parse(amount, currency).map_err(|_| InvalidThresholds)?;
+            if amount < Amount::ZERO || thresholds.insert(currency, amount).is_some() {
+                return Err(InvalidThresholds);
+            }
+        }
+        Ok(Self(thresholds))
+    }
+}
 
 #[cfg(feature = "utoipa")]
 impl PartialSchema for Thresholds {

@@ -83,6 +83,7 @@ fn partner(partner_id: PartnerId, allowlist: &[&str], status: PartnerStatus) -> 
         ceilings: Limits::default(),
         cancel_window_s: 86_400,
         approval_rule: None,
+        caps: None,
     }
 }
 

@@ -25,6 +25,7 @@ pub const INITIAL_BALANCE: i64 = 10_000;
 pub const PRICE: i64 = 1_000;
 
 pub const STALE_BALANCE: Verdict = Verdict::Stale(StaleReason::Balance);
+pub const STALE_CAP: Verdict = Verdict::Stale(StaleReason::Cap);
 pub const STALE_STOCK: Verdict = Verdict::Stale(StaleReason::Stock);
 
 pub const STALE_STATE: Verdict = Verdict::Stale(StaleReason::StateChanged);

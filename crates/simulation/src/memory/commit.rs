@@ -12,6 +12,7 @@
 //! | wallets | wallets | a record whose debit is not covered |
 //! | chunks | chunks, shared | a record whose chunk the node does not own |
 //! | vouchers | vouchers | a record whose voucher is allocated |
+//! | caps | caps of partners | a record that would exceed a cap |
 //! | duplicates | | the batch: an order id or transaction id that exists |
 //! | numbers | event numbers | |
 
@@ -27,8 +28,8 @@ use vouchsafe_domain::ids::{OrderId, PayoutId};
 use vouchsafe_domain::voucher::StockVoucher;
 
 use self::verify::{
-    find_allocated_vouchers, find_duplicate, find_known_key, find_uncovered_debits, has_changed,
-    has_nul_byte, is_owned_by,
+    find_allocated_vouchers, find_duplicate, find_exceeded_caps, find_known_key, find_uncovered_debits,
+    has_changed, has_nul_byte, is_owned_by,
 };
 use self::write::{write_record, write_unreleased_claims};
 use super::MemoryDatabase;
@@ -66,6 +67,7 @@ pub(super) async fn execute(
     batch.check_wallets().await?;
     batch.check_chunks().await?;
     batch.claim_vouchers().await?;
+    batch.check_caps().await?;
     batch.reject_duplicates()?;
     batch.lock_event_numbers().await?;
     if !fsync.is_zero() {
@@ -211,6 +213,16 @@ impl<'a> Batch<'a> {
             .tx
             .read(|state| find_allocated_vouchers(state, self.accepted_records()));
         self.reject(&stale, StaleReason::Stock);
+        Ok(())
+    }
+
+    async fn check_caps(&mut self) -> Result<(), CommitError> {
+        let caps = |record: &Record| (!record.caps.is_empty()).then_some(Lock::Caps(record.partner_id));
+        self.lock_rows(caps, LockMode::Exclusive).await?;
+        let exceeded = self
+            .tx
+            .read(|state| find_exceeded_caps(state, self.accepted_records()));
+        self.reject(&exceeded, StaleReason::Cap);
         Ok(())
     }
 

@@ -38,6 +38,10 @@ pub enum Guard {
     ChunkLock,
     /// A voucher has one holder.
     Voucher,
+    /// No cap of a partner is exceeded.
+    Cap,
+    /// What earlier records of the batch add counts against a cap.
+    RunningCap,
     /// A stale record releases its key.
     GiveBackKey,
     /// A stale record releases its vouchers.

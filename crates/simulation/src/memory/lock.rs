@@ -18,6 +18,8 @@ pub(super) enum Lock {
     Wallet(WalletKey),
     Chunk(ChunkId),
     Voucher(StockId),
+    /// The advisory lock of the partner's caps.
+    Caps(PartnerId),
     EventNumber(PartnerId),
 }
 

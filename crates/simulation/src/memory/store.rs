@@ -4,6 +4,7 @@
 
 use uuid::Uuid;
 use vouchsafe_actors::ports::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
+use vouchsafe_domain::cap::CapCounter;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
 use vouchsafe_domain::ledger::WalletState;
@@ -183,6 +184,23 @@ impl Store for MemoryStore {
         Box::pin(async move {
             self.db.simulate_read(&self.owner.node).await?;
             Ok(self.db.count_orders(partner_id, limit))
+        })
+    }
+
+    fn cap_usage(
+        &self,
+        partner_id: PartnerId,
+        counters: Vec<CapCounter>,
+    ) -> StoreFuture<'_, Result<Vec<i64>, Unavailable>> {
+        Box::pin(async move {
+            self.db.simulate_read(&self.owner.node).await?;
+            let usage = |state: &mut State| {
+                let used = counters
+                    .iter()
+                    .map(|counter| state.tables.cap_usage(partner_id, counter));
+                used.collect()
+            };
+            Ok(self.db.with(usage))
         })
     }
 

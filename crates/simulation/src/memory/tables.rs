@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 use vouchsafe_domain::audit::AuditEntry;
+use vouchsafe_domain::cap::{CapCheck, CapCounter};
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{
@@ -14,7 +15,7 @@ use vouchsafe_domain::ids::{
 };
 use vouchsafe_domain::ledger::{Movement, PendingDelta, WalletKey, WalletState};
 use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::order::Order;
+use vouchsafe_domain::order::{Order, OrderStatus};
 use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
@@ -113,6 +114,8 @@ pub(super) struct Tables {
     pub(super) stock_ids: i64,
     pub(super) events: BTreeMap<PartnerId, Vec<EventRow>>,
     pub(super) endpoints: BTreeMap<WebhookId, Endpoint>,
+    /// Counters of daily caps.
+    pub(super) usage: Vec<(PartnerId, CapCounter, i64)>,
     /// Operators' decisions, oldest first.
     pub(super) audit_log: Vec<AuditEntry>,
 }
@@ -160,6 +163,55 @@ impl Tables {
             .or_default()
             .push(LedgerEntry { receipt, movement });
         receipt
+    }
+
+    /// What a partner has used of a cap.
+    pub(super) fn cap_usage(&self, partner_id: PartnerId, counter: &CapCounter) -> i64 {
+        let orders = || {
+            self.orders
+                .values()
+                .map(|row| &row.order)
+                .filter(|order| order.partner_id == partner_id)
+        };
+        let count = |orders: usize| i64::try_from(orders).expect("fewer orders than bits");
+        match counter {
+            CapCounter::PendingOrders => {
+                let is_pending =
+                    |order: &&Order| matches!(order.status, OrderStatus::Pending | OrderStatus::Processing);
+                count(orders().filter(is_pending).count())
+            }
+            CapCounter::PendingAmount(currency) => {
+                let wallet = WalletKey {
+                    partner_id,
+                    currency: *currency,
+                };
+                self.wallets
+                    .get(&wallet)
+                    .map_or(0, |row| row.pending_orders.minor())
+            }
+            CapCounter::RecentOrders(since) => {
+                count(orders().filter(|order| order.order_id >= *since).count())
+            }
+            CapCounter::RecentAmount(since, currency) => {
+                let recent =
+                    orders().filter(|order| order.order_id >= *since && order.total.currency == *currency);
+                recent.map(|order| order.total.amount.minor()).sum()
+            }
+            CapCounter::Cancellations(_) | CapCounter::Spend(..) => {
+                let own = self
+                    .usage
+                    .iter()
+                    .filter(|(of, name, _)| *of == partner_id && name == counter);
+                own.map(|(_, _, added)| added).sum()
+            }
+        }
+    }
+
+    /// Counts what a committed record adds.
+    pub(super) fn count_usage(&mut self, partner_id: PartnerId, check: &CapCheck) {
+        if check.counter.is_stored() {
+            self.usage.push((partner_id, check.counter.clone(), check.added));
+        }
     }
 
     /// Adds to the pending amounts of a wallet.

@@ -97,6 +97,7 @@ impl OrderRequest {
             },
             assortment: Assortment::new(catalogue, None),
             approval_rule: self.approval_rule.clone().map(Arc::new),
+            caps: None,
         }
     }
 }

@@ -255,6 +255,7 @@ fn expect_order(order: Option<Order>) -> Order {
 
 async fn cancel(engine: &Engine, order_id: OrderId) -> String {
     let command = CancelOrder {
+        caps: None,
         partner_id: ALICE,
         order_id,
         reason: None,

@@ -38,6 +38,7 @@ async fn setup_slow_vendor() -> (Simulation, Node) {
 /// Alice cancels her order.
 async fn cancel(sim: &Simulation, node: &Node) {
     let command = CancelOrder {
+        caps: None,
         partner_id: ALICE,
         order_id: order_of(sim, ALICE).order_id,
         reason: None,

@@ -1,5 +1,5 @@
 //! Columns that few records of a batch have, as one JSON text: order changes, returned vouchers, payouts, changes of the
-//! wallets' pending amounts, and operators' decisions.
+//! wallets' pending amounts, operators' decisions, and partners' caps.
 //!
 //! A batch without any of them sends null, and `commit_batch` skips these steps.
 
@@ -10,8 +10,11 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::ports::record::{OrderChange, PayoutChange, Record, ReturnedVoucher};
 use vouchsafe_domain::audit::{AuditEntry, AuditState};
+use vouchsafe_domain::cap::CapCheck;
 use vouchsafe_domain::event::EventBundle;
+use vouchsafe_domain::ids::{CredentialId, OrderId};
 use vouchsafe_domain::ledger::PendingDelta;
+use vouchsafe_domain::money::Currency;
 use vouchsafe_domain::order::{Milestone, OrderLine};
 use vouchsafe_domain::payout::{Payout, PayoutMilestone};
 
@@ -22,6 +25,8 @@ pub(super) struct SparseColumns<'a> {
     returns: Vec<ReturnRow>,
     payouts: Vec<PayoutRow<'a>>,
     audit_entries: Vec<DecisionRow<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    caps: Vec<CapRow>,
 }
 
 #[derive(Debug, Serialize)]
@@ -86,6 +91,18 @@ struct DecisionRow<'a> {
 }
 
 #[derive(Debug, Serialize)]
+struct CapRow {
+    record: i32,
+    kind: &'static str,
+    currency: Option<Currency>,
+    credential: Option<Uuid>,
+    day: Option<String>,
+    since: Option<Uuid>,
+    added: i64,
+    cap: Option<i64>,
+}
+
+#[derive(Debug, Serialize)]
 struct DecisionAfter<'a> {
     #[serde(flatten)]
     state: &'a AuditState,
@@ -120,12 +137,18 @@ impl<'a> SparseColumns<'a> {
                 .iter()
                 .map(|entry| DecisionRow::of(number, entry)),
         );
+        self.caps
+            .extend(record.caps.iter().map(|check| CapRow::of(number, check)));
     }
 
     /// Serializes the columns; `None` if they are empty.
     pub(super) fn to_json(&self) -> Result<Option<String>, sqlx::Error> {
         // A returned voucher always comes with an order change, and a decision with a change of an order or payout.
-        if self.pending_deltas.is_empty() && self.changes.is_empty() && self.payouts.is_empty() {
+        if self.pending_deltas.is_empty()
+            && self.changes.is_empty()
+            && self.payouts.is_empty()
+            && self.caps.is_empty()
+        {
             return Ok(None);
         }
         super::to_json(self).map(Some)
@@ -193,6 +216,22 @@ impl<'a> PayoutRow<'a> {
             reference: payout.reference.as_deref(),
             timeline: &payout.timeline,
             at: payout.updated_at,
+        }
+    }
+}
+
+impl CapRow {
+    fn of(record: i32, check: &CapCheck) -> Self {
+        let counter = check.counter.columns();
+        Self {
+            record,
+            kind: counter.kind,
+            currency: counter.currency,
+            credential: counter.credential_id.map(CredentialId::as_uuid),
+            day: counter.day.map(|day| day.to_string()),
+            since: counter.since.map(OrderId::as_uuid),
+            added: check.added,
+            cap: check.cap,
         }
     }
 }

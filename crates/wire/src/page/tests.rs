@@ -1,6 +1,7 @@
 //! Unit and property tests of pages, filters and cursors.
 
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::filter::{NoFilter, WholeList};
@@ -65,15 +66,44 @@ fn filter_too_long_or_with_nul_is_rejected() {
 #[test]
 fn extra_entry_sets_has_more_and_next_cursor() {
     let page = read("?limit=2").unwrap();
-    let envelope = page.body(vec![9, 8, 7], ToString::to_string);
-    let next = read(&format!("?limit=2&cursor={}", envelope.next_cursor.unwrap())).unwrap();
-    assert_eq!((envelope.data, envelope.has_more), (vec![9, 8], true));
+    let envelope = page.body(vec![9, 8, 7], ToString::to_string).unwrap();
+    let next = read(&format!(
+        "?limit=2&cursor={}",
+        envelope.next_cursor.as_ref().unwrap()
+    ))
+    .unwrap();
+    assert_eq!((data(&envelope), envelope.has_more), (json!([9, 8]), true));
     assert_eq!(next.after().unwrap(), Some(8));
-    let last = next.body(vec![7], ToString::to_string);
+    let last = next.body(vec![7], ToString::to_string).unwrap();
     assert_eq!(
-        (last.data, last.has_more, last.next_cursor),
-        (vec![7], false, None)
+        (data(&last), last.has_more, last.next_cursor),
+        (json!([7]), false, None)
     );
+}
+
+fn data(page: &PageBody) -> Value {
+    serde_json::to_value(&page.data).unwrap()
+}
+
+#[test]
+fn page_ends_before_the_entry_that_exceeds_its_size() {
+    let page = read("?limit=3").unwrap();
+    // As JSON each has two bytes more.
+    let half = "x".repeat(MAX_PAGE_BYTES / 2 - 2);
+    let fits = page
+        .body(vec![half.clone(), half.clone()], |_| "key".to_owned())
+        .unwrap();
+    assert_eq!((fits.data.len(), fits.has_more), (2, false));
+    let entries = vec![half.clone(), half.clone() + "x", "last".to_owned()];
+    let bounded = page.body(entries, |entry| entry.len().to_string()).unwrap();
+    assert_eq!((bounded.data.len(), bounded.has_more), (1, true));
+    let next = read(&format!("?cursor={}", bounded.next_cursor.unwrap())).unwrap();
+    assert_eq!(next.after().unwrap(), Some(half.len()));
+    // A larger entry has a page of its own: a list never stops.
+    let alone = page
+        .body(vec![half.repeat(3), half], |_| "key".to_owned())
+        .unwrap();
+    assert_eq!((alone.data.len(), alone.has_more), (1, true));
 }
 
 #[test]

@@ -155,6 +155,7 @@ fn cancel_error(error: &CancelError) -> ApiError {
         | CancelError::Retrieved
         | CancelError::TooLate(_)
         | CancelError::Expired
-        | CancelError::NotReturnable(_) => ApiError::new(Code::OrderNotCancellable, error.to_string()),
+        | CancelError::NotReturnable(_)
+        | CancelError::Cap(_) => ApiError::new(Code::OrderNotCancellable, error.to_string()),
     }
 }

@@ -39,7 +39,7 @@ pub(in crate::api::operator) async fn list_events(
             "a stored event could not be decoded; see the service log",
         )
     })?;
-    Ok(list_response(&page, events, sequence_of))
+    list_response(&page, events, sequence_of)
 }
 
 /// The events of a commit after a sequence number; `None` for one that cannot be expanded.

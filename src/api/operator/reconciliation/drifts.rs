@@ -22,7 +22,7 @@ pub(in crate::api::operator) async fn list(
         .drifts
         .list(filter, page.after()?, page.fetch_limit());
     let bodies = drifts.await?.into_iter().map(DriftBody::from);
-    Ok(list_response(&page, bodies, |body| body.drift_id))
+    list_response(&page, bodies, |body| body.drift_id)
 }
 
 /// `POST /drifts/{drift_id}/resolve`. A later call may change the resolution.

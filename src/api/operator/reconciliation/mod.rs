@@ -31,7 +31,7 @@ pub(super) async fn list(
         .operator_store
         .reconciliations
         .list_days(before, page.fetch_limit());
-    Ok(list_response(&page, days.await?, |day| day.day))
+    list_response(&page, days.await?, |day| day.day)
 }
 
 /// `GET /reconciliation/{date}`.

@@ -30,7 +30,7 @@ pub(in crate::api::operator) async fn list_levels(
         Some(LevelBody::of(level, sales, product.currency))
     };
     let bodies = levels.into_iter().zip(baselines).filter_map(body);
-    Ok(list_response(&page, bodies, LevelBody::cursor))
+    list_response(&page, bodies, LevelBody::cursor)
 }
 
 /// `GET /stock/expiries`.

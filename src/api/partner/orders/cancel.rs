@@ -6,6 +6,7 @@ use vouchsafe_actors::flows::{CancelError, CancelOrder, cancel_order};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::orders::body::OrderBody;
 use vouchsafe_wire::partner::orders::cancel::parse_reason;
+use vouchsafe_wire::partner::orders::cap_error::CapError;
 
 use super::{not_found, parse_id};
 use crate::api::error::{ApiError, keyed_request_error};
@@ -24,6 +25,7 @@ pub(in crate::api::partner) async fn cancel(
         partner_id: partner.partner_id,
         order_id,
         reason: parse_reason(&signed.body)?,
+        caps: partner.effective_caps(service.default_caps.as_ref()),
         window: Duration::seconds(i64::from(partner.cancel_window_s)),
     };
     let catalogue = service.catalogue.current();
@@ -33,13 +35,18 @@ pub(in crate::api::partner) async fn cancel(
             .is_some_and(|product| product.returnable)
     };
     let order = cancel_order(&service.engine, command, returnable).await;
-    let order = order.map_err(|error| cancel_error(&error, order_id))?;
+    let order = order.map_err(|error| cancel_error(&error, order_id, &service))?;
     Ok(HttpResponse::Ok().json(OrderBody::of(&order)?))
 }
 
-fn cancel_error(error: &CancelError, order_id: vouchsafe_domain::ids::OrderId) -> ApiError {
+fn cancel_error(
+    error: &CancelError,
+    order_id: vouchsafe_domain::ids::OrderId,
+    service: &Service,
+) -> ApiError {
     match error {
         CancelError::NotFound => not_found(order_id),
+        CancelError::Cap(exceeded) => CapError::of(exceeded, service.clock.now()).into(),
         CancelError::Flow(unanswered) => keyed_request_error(unanswered),
         other => ApiError::new(Code::OrderNotCancellable, other.to_string()),
     }

@@ -19,5 +19,5 @@ pub(in crate::api::partner) async fn list(
         .list(caller.partner_id(), filter, page.after()?, page.fetch_limit())
         .await?;
     let bodies: Vec<_> = orders.iter().map(OrderBody::of).collect::<Result<_, _>>()?;
-    Ok(list_response(&page, bodies, OrderBody::order_id))
+    list_response(&page, bodies, OrderBody::order_id)
 }

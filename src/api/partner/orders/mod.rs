@@ -6,7 +6,9 @@ mod long_poll;
 
 use actix_web::http::header::{CONTENT_TYPE, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
-use vouchsafe_actors::flows::{self, OrderRefusal, OrderResponseEncoder, PlaceOrder, PlaceOrderError};
+use vouchsafe_actors::flows::{
+    self, OrderCaps, OrderRefusal, OrderResponseEncoder, PlaceOrder, PlaceOrderError,
+};
 use vouchsafe_domain::catalogue::{PricingError, RequestedOrder};
 use vouchsafe_domain::idempotency::Response;
 use vouchsafe_domain::ids::OrderId;
@@ -14,6 +16,7 @@ use vouchsafe_domain::order::{Order, OrderStatus};
 use vouchsafe_security::idempotency::IdempotencyScope;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::orders::body::OrderBody;
+use vouchsafe_wire::partner::orders::cap_error::CapError;
 use vouchsafe_wire::partner::orders::request;
 use vouchsafe_wire::preference::{PREFER, PREFERENCE_APPLIED, WaitPreference};
 
@@ -49,6 +52,10 @@ pub(super) async fn place(
     };
     let KeyedRequest { key, fingerprint } = keyed;
     let products = observed_products(&request, &order);
+    let caps = signed
+        .caller
+        .partner
+        .effective_caps(service.default_caps.as_ref());
     let command = PlaceOrder {
         partner_id,
         key,
@@ -58,9 +65,13 @@ pub(super) async fn place(
             .catalogue
             .assortment_for(signed.caller.partner.scope.as_ref()),
         approval_rule: signed.caller.partner.approval_rule.clone(),
+        caps: caps.map(|caps| OrderCaps {
+            caps,
+            credential_id: signed.caller.credential_id,
+        }),
     };
     let placed = flows::place_order(&service.engine, command, &JsonEncoder).await;
-    let (response, replayed) = into_parts(placed.map_err(place_order_error)?);
+    let (response, replayed) = into_parts(placed.map_err(|error| place_order_error(error, &service))?);
     let answer = || OrderAnswer {
         key,
         fingerprint: fingerprint.keyed,
@@ -176,10 +187,11 @@ impl OrderResponseEncoder for JsonEncoder {
     }
 }
 
-fn place_order_error(error: PlaceOrderError) -> ApiError {
+fn place_order_error(error: PlaceOrderError, service: &Service) -> ApiError {
     let message = error.to_string();
     match error {
         PlaceOrderError::Pricing(unpriced) => pricing_error(unpriced, message),
+        PlaceOrderError::Cap(exceeded) => CapError::of(&exceeded, service.clock.now()).into(),
         PlaceOrderError::Flow(unanswered) => keyed_request_error(&unanswered),
     }
 }

@@ -43,5 +43,5 @@ pub(in crate::api) async fn attempts_response(
     let attempts = store
         .deliveries
         .list_attempts(webhook_id, filter, page.after()?, page.fetch_limit());
-    Ok(list_response(page, attempts.await?, |attempt| attempt.attempt_id))
+    list_response(page, attempts.await?, |attempt| attempt.attempt_id)
 }

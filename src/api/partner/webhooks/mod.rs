@@ -96,7 +96,7 @@ pub(super) async fn list(
         .await?;
     webhooks.retain(|webhook| after.is_none_or(|after| webhook.webhook_id > after));
     let bodies = webhooks.iter().map(|webhook| WebhookBody::of(webhook, None));
-    Ok(list_response(&page, bodies, |body| body.webhook_id))
+    list_response(&page, bodies, |body| body.webhook_id)
 }
 
 pub(super) async fn remove(

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vouchsafe_actors::ports::record::{OrderChange, PayoutChange, Record, ReturnedVoucher, Verdict};
 use vouchsafe_actors::ports::store::CommitError;
-use vouchsafe_domain::ids::StockId;
+use vouchsafe_domain::cap::CapCounter;
+use vouchsafe_domain::ids::{PartnerId, StockId};
 use vouchsafe_domain::ledger::WalletKey;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::payout::PayoutStatus;
@@ -150,6 +151,36 @@ pub(super) fn find_allocated_vouchers<'a>(
         }
     }
     stale
+}
+
+/// Indexes of the records that would exceed a cap, counting accepted records before them.
+pub(super) fn find_exceeded_caps<'a>(
+    state: &State,
+    accepted: impl Iterator<Item = (usize, &'a Record)>,
+) -> Vec<usize> {
+    let mut added: Vec<(PartnerId, CapCounter, i64)> = Vec::new();
+    let mut exceeded = Vec::new();
+    for (index, record) in accepted {
+        let is_exceeded = record.caps.iter().any(|check| {
+            let (partner_id, counter) = (record.partner_id, check.counter.without_start());
+            let earlier = added
+                .iter()
+                .filter(|(of, name, _)| *of == partner_id && *name == counter);
+            let earlier: i64 = earlier.map(|(_, _, number)| number).sum();
+            let used = state.tables.cap_usage(partner_id, &check.counter) + earlier;
+            if check.is_exceeded(used) && state.has_guard(Guard::Cap) {
+                return true;
+            }
+            if state.has_guard(Guard::RunningCap) {
+                added.push((partner_id, counter, check.added));
+            }
+            false
+        });
+        if is_exceeded {
+            exceeded.push(index);
+        }
+    }
+    exceeded
 }
 
 pub(super) fn is_free(state: &State, stock_id: StockId) -> bool {

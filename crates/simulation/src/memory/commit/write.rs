@@ -28,6 +28,9 @@ pub(super) fn write_record(
     now: DbTime,
 ) -> Option<WalletState> {
     write_key(tables, record, now);
+    for check in &record.caps {
+        tables.count_usage(record.partner_id, check);
+    }
     let movement = record.wallet().zip(record.movement.as_ref());
     let receipt = movement.map(|(wallet, movement)| tables.post(wallet, movement));
     let shift = record.wallet().zip(record.pending_delta.as_ref());

@@ -31,6 +31,7 @@ impl Walk {
         };
         for _ in 0..1 + self.rng.below(3) {
             let command = CancelOrder {
+                caps: None,
                 partner_id: order.partner_id,
                 order_id: order.order_id,
                 reason: None,
@@ -246,6 +247,7 @@ fn cancel_error_label(error: &CancelError) -> &'static str {
         CancelError::Expired => "already expired",
         CancelError::NotReturnable(_) => "not returnable",
         CancelError::NothingToCancel => "nothing to cancel",
+        CancelError::Cap(_) => "over a cap",
         CancelError::Flow(reason) => error_label(reason),
     }
 }

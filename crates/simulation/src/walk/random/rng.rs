@@ -78,6 +78,7 @@ pub(super) fn reply_label(reply: &OrderReply) -> &'static str {
         OrderReply::Disconnected => "disconnected",
         OrderReply::Replayed(_) => "replayed",
         OrderReply::Rejected(PlaceOrderError::Pricing(_)) => "unpriced",
+        OrderReply::Rejected(PlaceOrderError::Cap(_)) => "over a cap",
         OrderReply::Rejected(PlaceOrderError::Flow(reason)) => error_label(reason),
         OrderReply::New(response) => match response.status {
             201 => "delivered",

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::limits::Limits;
 use vouchsafe_domain::partner::approval_rule::ApprovalRule;
+use vouchsafe_domain::partner::caps::Caps;
 use vouchsafe_domain::partner::{DEFAULT_CANCEL_WINDOW_S, Partner};
 use vouchsafe_domain::scope::Scope;
 
@@ -87,6 +88,20 @@ pub struct PartnerPatch {
         help = "Rule for orders that wait for approval, as JSON, or `none`"
     ))]
     approval_rule: Option<Nullable<ApprovalRule>>,
+    /// Caps that override those of the settings; null: none.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_nullable_object"
+    )]
+    #[schema(value_type = Option<Caps>)]
+    #[cfg_attr(feature = "clap", arg(
+        long,
+        value_name = "JSON",
+        value_parser = arguments::parse_json::<Caps>,
+        help = "Caps on pending orders, cancellations and spend, as JSON, or `none`"
+    ))]
+    caps: Option<Nullable<Caps>>,
     /// Products that the partner may order; null: all.
     #[serde(
         default,
@@ -174,6 +189,7 @@ impl PartnerPatch {
             || self.codes_blocked == Some(false)
             || self.allowlist.is_some()
             || self.approval_rule.is_some()
+            || self.caps.is_some()
             || self.certified_at.is_some()
             || self.agreement_signed_at.is_some()
     }
@@ -212,6 +228,13 @@ impl PartnerPatch {
             if let Some(class) = changed.and_then(|limits| limits.first_out_of_range()) {
                 add_error(&format!("{field}.{class}"), &limit_range());
             }
+        }
+        if let Some(reason) = self
+            .caps
+            .as_ref()
+            .and_then(|caps| caps.as_ref()?.validation_error())
+        {
+            add_error("caps", &reason);
         }
         if let Some(reason) = self
             .catalogue
@@ -258,6 +281,7 @@ impl PartnerPatch {
         assign_if_some(&mut partner.suspended, self.suspended);
         assign_if_some(&mut partner.codes_blocked, self.codes_blocked);
         assign_if_some(&mut partner.approval_rule, self.approval_rule);
+        assign_if_some(&mut partner.caps, self.caps);
         assign_if_some(&mut partner.catalogue, self.catalogue);
         let window = self
             .cancel_window_s

@@ -2,4 +2,5 @@
 
 pub mod body;
 pub mod cancel;
+pub mod cap_error;
 pub mod request;

@@ -1,0 +1,119 @@
+//! Caps of a partner in a decision. The commit verifies them again, with what was committed meanwhile.
+
+use std::sync::Arc;
+
+use time::OffsetDateTime;
+use vouchsafe_domain::cap::{CapCheck, CapExceeded};
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
+use vouchsafe_domain::money::Money;
+use vouchsafe_domain::partner::caps::Caps;
+
+use super::idempotent::FlowError;
+use crate::engine::Engine;
+use crate::supervisor::DecisionDeadline;
+
+/// Reads the counters of the checks; no statement without a check.
+pub(super) async fn usage(
+    engine: &Engine,
+    partner_id: PartnerId,
+    checks: &[CapCheck],
+    deadline: &DecisionDeadline,
+) -> Result<Vec<i64>, FlowError> {
+    if checks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let counters = checks.iter().map(|check| check.counter.clone()).collect();
+    match deadline
+        .with_timeout(engine.store.cap_usage(partner_id, counters))
+        .await?
+    {
+        Ok(used) => Ok(used),
+        Err(error) => {
+            tracing::warn!(error.message = %error, "cannot read counters of caps");
+            Err(FlowError::Unavailable)
+        }
+    }
+}
+
+/// The caps that apply to an order.
+#[derive(Debug, Clone)]
+pub struct OrderCaps {
+    pub caps: Arc<Caps>,
+    /// The credential whose spend the order counts against.
+    pub credential_id: CredentialId,
+}
+
+/// What an order counts against, and the state of these counters before its first hold.
+#[derive(Debug, Default)]
+pub(super) struct OrderChecks {
+    spend: Vec<CapCheck>,
+    rate: Vec<CapCheck>,
+    pending: Vec<CapCheck>,
+    is_rate_exceeded: bool,
+    pending_exceeded: Option<CapExceeded>,
+}
+
+/// How an order is accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Acceptance {
+    Delivered,
+    /// It waits for vouchers.
+    Pending,
+    /// It waits for an operator.
+    UnderApproval,
+}
+
+impl OrderChecks {
+    /// Reads the counters. `Ok(Err(_))`: a cap on spend does not permit the order.
+    pub(super) async fn read(
+        engine: &Engine,
+        partner_id: PartnerId,
+        OrderCaps { caps, credential_id }: &OrderCaps,
+        (total, at): (Money, OffsetDateTime),
+        deadline: &DecisionDeadline,
+    ) -> Result<Result<Self, CapExceeded>, FlowError> {
+        let spend = caps.spend_checks(total, *credential_id, at);
+        let rate = caps.rate_checks(total, at);
+        let pending = caps.pending_checks(total);
+        let all = [&spend[..], &rate, &pending].concat();
+        let used = usage(engine, partner_id, &all, deadline).await?;
+        let (used_spend, used) = used.split_at_checked(spend.len()).ok_or(FlowError::Unavailable)?;
+        let (used_rate, used_pending) = used.split_at_checked(rate.len()).ok_or(FlowError::Unavailable)?;
+        if let Some(exceeded) = CapCheck::first_exceeded(&spend, used_spend) {
+            return Ok(Err(exceeded));
+        }
+        Ok(Ok(Self {
+            is_rate_exceeded: CapCheck::first_exceeded(&rate, used_rate).is_some(),
+            pending_exceeded: CapCheck::first_exceeded(&pending, used_pending),
+            spend,
+            rate,
+            pending,
+        }))
+    }
+
+    /// Whether the order must wait for approval.
+    pub(super) const fn is_rate_exceeded(&self) -> bool {
+        self.is_rate_exceeded
+    }
+
+    /// What the commit verifies for an order that is accepted so.
+    ///
+    /// # Errors
+    /// [`CapExceeded`] if the order would be one pending order too many.
+    pub(super) fn of(self, acceptance: Acceptance) -> Result<Vec<CapCheck>, CapExceeded> {
+        let mut checks = self.spend;
+        // An order under approval is not held up again, but those after it count it.
+        let bounded = acceptance != Acceptance::UnderApproval;
+        checks.extend(self.rate.into_iter().map(|check| CapCheck {
+            cap: check.cap.filter(|_| bounded),
+            ..check
+        }));
+        if acceptance != Acceptance::Delivered {
+            if let Some(exceeded) = self.pending_exceeded {
+                return Err(exceeded);
+            }
+            checks.extend(self.pending);
+        }
+        Ok(checks)
+    }
+}

@@ -1,0 +1,115 @@
+//! Limit of concurrent requests per API key.
+//!
+//! A request is in flight until its response has been written: a client that reads slowly occupies its places.
+
+use std::sync::Arc;
+
+use dashmap::DashMap;
+
+use super::credential::ApiKeyHash;
+
+/// The requests in flight of every API key.
+#[derive(Debug)]
+pub struct InFlightLimit {
+    max: usize,
+    /// A request in flight holds a clone, so the reference count is the number of requests plus one.
+    keys: DashMap<ApiKeyHash, Arc<()>>,
+}
+
+/// A request in flight; dropping it frees its place.
+#[derive(Debug)]
+pub struct InFlightRequest {
+    _place: Arc<()>,
+}
+
+/// The key has as many requests in flight as are allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooManyInFlight {
+    pub max: usize,
+}
+
+impl InFlightLimit {
+    #[must_use]
+    pub fn new(max: u16) -> Self {
+        Self {
+            max: usize::from(max),
+            keys: DashMap::new(),
+        }
+    }
+
+    /// Takes a place for an authenticated request.
+    ///
+    /// # Errors
+    /// [`TooManyInFlight`].
+    pub fn try_enter(&self, key_hash: ApiKeyHash) -> Result<InFlightRequest, TooManyInFlight> {
+        // The entry is locked: no other request can take a place between the count and the clone.
+        let places = self.keys.entry(key_hash).or_default();
+        if Arc::strong_count(&places) > self.max {
+            return Err(TooManyInFlight { max: self.max });
+        }
+        Ok(InFlightRequest {
+            _place: Arc::clone(&places),
+        })
+    }
+
+    /// Forgets keys without requests. Called by housekeeping.
+    pub fn evict_idle(&self) {
+        self.keys.retain(|_, places| Arc::strong_count(places) > 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(byte: u8) -> ApiKeyHash {
+        ApiKeyHash::from_bytes([byte; 32])
+    }
+
+    #[test]
+    fn key_has_its_places_until_its_requests_are_dropped() {
+        let limit = InFlightLimit::new(2);
+        let first = limit.try_enter(key(1)).unwrap();
+        let _second = limit.try_enter(key(1)).unwrap();
+        assert_eq!(limit.try_enter(key(1)).unwrap_err(), TooManyInFlight { max: 2 });
+        assert!(
+            limit.try_enter(key(2)).is_ok(),
+            "another key has places of its own"
+        );
+        limit.evict_idle();
+        assert!(
+            limit.try_enter(key(1)).is_err(),
+            "places in use are not forgotten"
+        );
+        drop(first);
+        assert!(limit.try_enter(key(1)).is_ok());
+    }
+
+    #[test]
+    fn keys_without_requests_are_forgotten() {
+        let limit = InFlightLimit::new(1);
+        drop(limit.try_enter(key(1)).unwrap());
+        let _held = limit.try_enter(key(2)).unwrap();
+        limit.evict_idle();
+        assert_eq!(limit.keys.len(), 1);
+    }
+
+    #[test]
+    fn concurrent_requests_never_exceed_the_limit() {
+        let limit = InFlightLimit::new(5);
+        let held = std::sync::Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        if let Ok(request) = limit.try_enter(key(1)) {
+                            held.lock().unwrap().push(request);
+                        }
+                        limit.evict_idle();
+                    }
+                });
+            }
+        });
+        assert_eq!(held.into_inner().unwrap().len(), 5);
+    }
+}

@@ -1,0 +1,36 @@
+-- What a partner has used of a cap. commit_batch calls it under the advisory lock of the partner's caps; before that, the flow that
+-- decides. Each branch is a range of one index.
+CREATE OR REPLACE FUNCTION cap_usage_v1(
+    p_partner    uuid,
+    p_kind       text,
+    p_currency   text,
+    p_credential uuid,
+    p_day        date,
+    p_since      uuid
+) RETURNS bigint LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    CASE p_kind
+        WHEN 'pending_orders' THEN
+            RETURN (SELECT count(*)
+                      FROM orders AS o
+                     WHERE o.partner_id = p_partner AND o.status IN ('PENDING', 'PROCESSING'));
+        WHEN 'pending_amount' THEN
+            RETURN COALESCE((SELECT w.pending_orders
+                               FROM wallets AS w
+                              WHERE w.partner_id = p_partner AND w.currency = p_currency), 0);
+        WHEN 'recent_orders' THEN
+            RETURN (SELECT count(*) FROM orders AS o WHERE o.partner_id = p_partner AND o.order_id >= p_since);
+        WHEN 'recent_amount' THEN
+            RETURN (SELECT COALESCE(sum(o.total), 0)::bigint
+                      FROM orders AS o
+                     WHERE o.partner_id = p_partner AND o.order_id >= p_since AND o.currency = p_currency);
+        ELSE
+            RETURN COALESCE((SELECT u.value
+                               FROM partner_usage AS u
+                              WHERE u.partner_id = p_partner
+                                AND u.day = p_day
+                                AND u.counter = concat_ws('/', p_kind, p_currency, p_credential)), 0);
+    END CASE;
+END
+$$;

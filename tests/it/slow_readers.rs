@@ -1,0 +1,170 @@
+//! Clients that read their responses slowly: cap of requests in flight, deadline of responses, pages of limited size.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use hyper::header::HeaderMap;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::metrics::scrape;
+use vouchsafe_test_harness::{
+    Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, text_of,
+};
+
+/// Vouchers of an order, as many as an order may have in a line.
+const VOUCHERS: u32 = 1_000;
+
+/// Their list exceeds the size of a page several times.
+const ORDERS: u32 = 9;
+
+/// Bytes of the entries of a page, and an allowance for the envelope.
+const MAX_PAGE_BYTES: usize = 1024 * 1024 + 1_024;
+
+const SLOW_READERS: usize = 200;
+
+/// Requests that one slow reader sends at once: their responses exceed the buffers of both kernels.
+const REQUESTS: usize = 6;
+
+const IN_FLIGHT: usize = 8;
+
+/// Memory that the responses of `SLOW_READERS` would take without the cap is three times as much.
+const MAX_GROWTH_MIB: u64 = 64;
+
+/// A partner with orders whose list has several pages.
+async fn add_partner_with_orders(service: &Instance) -> (Operator, Partner, Sale) {
+    let mut operator = Operator::of(service);
+    let sale = operator.add_stocked_product((ORDERS * VOUCHERS) as usize).await;
+    let mut partner = operator.add_partner("1000000").await;
+    for _ in 0..ORDERS {
+        expect_success(&partner.order(&sale, VOUCHERS).await, 201);
+    }
+    (operator, partner, sale)
+}
+
+#[tokio::test]
+async fn page_is_limited_in_bytes_and_codes_of_an_order_are_complete() {
+    let service = Instance::start();
+    let (_, mut partner, _) = add_partner_with_orders(&service).await;
+    let mut ids = Vec::new();
+    let mut path = "/orders?limit=100".to_owned();
+    loop {
+        let response = partner.get(&path).await;
+        assert!(
+            response.body.len() <= MAX_PAGE_BYTES,
+            "{} bytes",
+            response.body.len()
+        );
+        let page = expect_success(&response, 200);
+        let orders = page["data"].as_array().unwrap();
+        ids.extend(
+            orders
+                .iter()
+                .map(|order| order["order_id"].as_str().unwrap().to_owned()),
+        );
+        let Some(cursor) = page["next_cursor"].as_str() else {
+            assert_eq!(page["has_more"], Value::Bool(false));
+            break;
+        };
+        assert!(!orders.is_empty() && page["has_more"] == Value::Bool(true));
+        path = format!("/orders?limit=100&cursor={cursor}");
+    }
+    assert!(path.contains("cursor="), "the list has a single page");
+    assert_eq!(ids.len(), ORDERS as usize);
+    let newest_first = |ids: &mut Vec<String>| {
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        ids.dedup();
+    };
+    let mut sorted = ids.clone();
+    newest_first(&mut sorted);
+    assert_eq!(ids, sorted, "each order comes once, newest first");
+    assert_eq!(partner.count_codes(&ids[0]).await, VOUCHERS as usize);
+}
+
+/// Sends requests for a large page and reads a kibibyte from time to time. Returns when the service has closed the connection.
+async fn read_slowly(address: SocketAddr, request: String) -> usize {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4 * 1024).unwrap();
+    let mut stream: TcpStream = socket.connect(address).await.unwrap();
+    let last = request.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
+    stream
+        .write_all((request.repeat(REQUESTS - 1) + &last).as_bytes())
+        .await
+        .unwrap();
+    let mut received = 0;
+    let mut buffer = [0; 1024];
+    loop {
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => return received,
+            Ok(bytes) => received += bytes,
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn resident_mib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() / 1_024
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_readers_are_capped_and_disconnected_and_others_are_served() {
+    let service = Instance::start_with(&[
+        ("VOUCHSAFE_MAX_IN_FLIGHT", &IN_FLIGHT.to_string()),
+        ("VOUCHSAFE_RESPONSE_DEADLINE", "3"),
+    ]);
+    let (mut operator, mut partner, _) = add_partner_with_orders(&service).await;
+    let mut other = operator.add_partner("1").await;
+    let mut identity = HeaderMap::new();
+    partner.client.credentials().insert_api_headers(&mut identity);
+    let mut request = "GET /api/v1/orders?limit=100 HTTP/1.1\r\nhost: vouchsafe.test\r\n".to_owned();
+    for (name, value) in &identity {
+        request.push_str(&format!("{name}: {}\r\n", value.to_str().unwrap()));
+    }
+    request.push_str("\r\n");
+    let before = resident_mib(service.pid());
+    let readers: Vec<_> = (0..SLOW_READERS)
+        .map(|_| tokio::spawn(read_slowly(service.http_address(), request.clone())))
+        .collect();
+
+    let refused = eventually(
+        "the key to have too many requests in flight",
+        WAIT_TIMEOUT,
+        async || Some(partner.get("/wallets").await).filter(|response| response.status.as_u16() == 429),
+    );
+    let refused = refused.await;
+    let error = expect_error(&refused, 429, "TOO_MANY_REQUESTS_IN_FLIGHT");
+    assert_eq!(error["retryable"], true);
+    assert_eq!(refused.header("retry-after"), Some("1"), "{}", text_of(&refused));
+    expect_success(&other.get("/wallets").await, 200);
+
+    // They end only because the service resets their connections: at their speed a page takes 20 seconds.
+    let mut peak = before;
+    for reader in readers {
+        reader.await.unwrap();
+        peak = peak.max(resident_mib(service.pid()));
+        expect_success(&other.get("/wallets").await, 200);
+    }
+    assert!(
+        peak - before < MAX_GROWTH_MIB,
+        "memory grew from {before} to {peak} MiB"
+    );
+    // Their places are free again.
+    let served = eventually("the key to be served", WAIT_TIMEOUT, async || {
+        Some(partner.get("/wallets").await).filter(|response| response.status.as_u16() == 200)
+    });
+    expect_success(&served.await, 200);
+    let metrics = scrape(&service).await;
+    let unread = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("vouchsafe_http_responses_unread_total "));
+    assert!(
+        unread.unwrap().parse::<usize>().unwrap() >= IN_FLIGHT,
+        "{unread:?}"
+    );
+}
