@@ -112,7 +112,7 @@ pub struct SetArgs {
 }
 
 /// The options of a change; at least one is required.
-const TERMS: [&str; 8] = [
+const TERMS: [&str; 9] = [
     "allowlist",
     "limits",
     "ceilings",
