@@ -39,8 +39,8 @@ pub(super) async fn usage(
 #[derive(Debug, Clone)]
 pub struct OrderCaps {
     pub caps: Arc<Caps>,
-    /// The credential whose spend the order counts against.
-    pub credential_id: CredentialId,
+    /// The credential whose spend the order counts against, together with those that came from it by rotation.
+    pub family_id: CredentialId,
 }
 
 /// What an order counts against, and the state of these counters before its first hold.
@@ -68,11 +68,11 @@ impl OrderChecks {
     pub(super) async fn read(
         engine: &Engine,
         partner_id: PartnerId,
-        OrderCaps { caps, credential_id }: &OrderCaps,
+        OrderCaps { caps, family_id }: &OrderCaps,
         (total, at): (Money, OffsetDateTime),
         deadline: &DecisionDeadline,
     ) -> Result<Result<Self, CapExceeded>, FlowError> {
-        let spend = caps.spend_checks(total, *credential_id, at);
+        let spend = caps.spend_checks(total, *family_id, at);
         let rate = caps.rate_checks(total, at);
         let pending = caps.pending_checks(total);
         let all = [&spend[..], &rate, &pending].concat();

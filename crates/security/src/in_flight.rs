@@ -1,4 +1,4 @@
-//! Limit of concurrent requests per API key.
+//! Limit of concurrent requests per API key and those that came from it by rotation: a family.
 //!
 //! A request is in flight until its response has been written: a client that reads slowly occupies its places.
 
@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use dashmap::DashMap;
 
-use super::credential::ApiKeyHash;
+use vouchsafe_domain::ids::CredentialId;
 
-/// The requests in flight of every API key.
+/// The requests in flight of every family.
 #[derive(Debug)]
 pub struct InFlightLimit {
     max: usize,
     /// A request in flight holds a clone, so the reference count is the number of requests plus one.
-    keys: DashMap<ApiKeyHash, Arc<()>>,
+    families: DashMap<CredentialId, Arc<()>>,
 }
 
 /// A request in flight; dropping it frees its place.
@@ -22,7 +22,7 @@ pub struct InFlightRequest {
     _place: Arc<()>,
 }
 
-/// The key has as many requests in flight as are allowed.
+/// The family has as many requests in flight as are allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooManyInFlight {
     pub max: usize,
@@ -33,7 +33,7 @@ impl InFlightLimit {
     pub fn new(max: u16) -> Self {
         Self {
             max: usize::from(max),
-            keys: DashMap::new(),
+            families: DashMap::new(),
         }
     }
 
@@ -41,9 +41,9 @@ impl InFlightLimit {
     ///
     /// # Errors
     /// [`TooManyInFlight`].
-    pub fn try_enter(&self, key_hash: ApiKeyHash) -> Result<InFlightRequest, TooManyInFlight> {
+    pub fn try_enter(&self, family_id: CredentialId) -> Result<InFlightRequest, TooManyInFlight> {
         // The entry is locked: no other request can take a place between the count and the clone.
-        let places = self.keys.entry(key_hash).or_default();
+        let places = self.families.entry(family_id).or_default();
         if Arc::strong_count(&places) > self.max {
             return Err(TooManyInFlight { max: self.max });
         }
@@ -52,9 +52,9 @@ impl InFlightLimit {
         })
     }
 
-    /// Forgets keys without requests. Called by housekeeping.
+    /// Forgets families without requests. Called by housekeeping.
     pub fn evict_idle(&self) {
-        self.keys.retain(|_, places| Arc::strong_count(places) > 1);
+        self.families.retain(|_, places| Arc::strong_count(places) > 1);
     }
 }
 
@@ -62,36 +62,39 @@ impl InFlightLimit {
 mod tests {
     use super::*;
 
-    fn key(byte: u8) -> ApiKeyHash {
-        ApiKeyHash::from_bytes([byte; 32])
+    fn family(number: u128) -> CredentialId {
+        CredentialId::from_uuid(uuid::Uuid::from_u128(number))
     }
 
     #[test]
-    fn key_has_its_places_until_its_requests_are_dropped() {
+    fn family_has_its_places_until_its_requests_are_dropped() {
         let limit = InFlightLimit::new(2);
-        let first = limit.try_enter(key(1)).unwrap();
-        let _second = limit.try_enter(key(1)).unwrap();
-        assert_eq!(limit.try_enter(key(1)).unwrap_err(), TooManyInFlight { max: 2 });
+        let first = limit.try_enter(family(1)).unwrap();
+        let _second = limit.try_enter(family(1)).unwrap();
+        assert_eq!(
+            limit.try_enter(family(1)).unwrap_err(),
+            TooManyInFlight { max: 2 }
+        );
         assert!(
-            limit.try_enter(key(2)).is_ok(),
-            "another key has places of its own"
+            limit.try_enter(family(2)).is_ok(),
+            "another family has places of its own"
         );
         limit.evict_idle();
         assert!(
-            limit.try_enter(key(1)).is_err(),
+            limit.try_enter(family(1)).is_err(),
             "places in use are not forgotten"
         );
         drop(first);
-        assert!(limit.try_enter(key(1)).is_ok());
+        assert!(limit.try_enter(family(1)).is_ok());
     }
 
     #[test]
-    fn keys_without_requests_are_forgotten() {
+    fn families_without_requests_are_forgotten() {
         let limit = InFlightLimit::new(1);
-        drop(limit.try_enter(key(1)).unwrap());
-        let _held = limit.try_enter(key(2)).unwrap();
+        drop(limit.try_enter(family(1)).unwrap());
+        let _held = limit.try_enter(family(2)).unwrap();
         limit.evict_idle();
-        assert_eq!(limit.keys.len(), 1);
+        assert_eq!(limit.families.len(), 1);
     }
 
     #[test]
@@ -102,7 +105,7 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..100 {
-                        if let Ok(request) = limit.try_enter(key(1)) {
+                        if let Ok(request) = limit.try_enter(family(1)) {
                             held.lock().unwrap().push(request);
                         }
                         limit.evict_idle();

@@ -54,6 +54,8 @@ use vouchsafe_telemetry::trace;
 pub(crate) struct AuthenticatedCaller {
     pub(crate) partner: Arc<PartnerAccess>,
     pub(crate) credential_id: CredentialId,
+    /// The first credential from which this one came by rotation.
+    pub(crate) family_id: CredentialId,
     pub(crate) address: IpAddr,
 }
 
@@ -73,6 +75,7 @@ impl From<registry::Caller> for AuthenticatedCaller {
         Self {
             partner: caller.partner,
             credential_id: caller.credential_id,
+            family_id: caller.family_id,
             address: caller.address,
         }
     }
@@ -125,7 +128,7 @@ impl FromRequest for AuthenticatedCaller {
         Box::pin(async move {
             let incoming = IncomingRequest::new(&request, RequestClass::General)?;
             let caller = incoming.authenticate()?;
-            response_delivery::take_place(&request, incoming.service, caller.key_hash)?;
+            response_delivery::take_place(&request, incoming.service, caller.family_id)?;
             incoming.admit(caller, AuthenticationMethod::Credentials).await
         })
     }
@@ -140,7 +143,7 @@ impl<C: RateLimited> FromRequest for VerifiedRequest<C> {
         Box::pin(async move {
             let incoming = IncomingRequest::new(&request, C::CLASS)?;
             let caller = incoming.authenticate()?;
-            response_delivery::take_place(&request, incoming.service, caller.key_hash)?;
+            response_delivery::take_place(&request, incoming.service, caller.family_id)?;
             incoming.peek_rate_limit(&caller)?;
             check_request_target(&request)?;
             let headers = request.headers();

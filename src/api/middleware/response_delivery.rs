@@ -22,7 +22,7 @@ use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{Shutdown, shutdown, sockopt};
-use vouchsafe_security::credential::ApiKeyHash;
+use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_security::in_flight::{InFlightRequest, TooManyInFlight};
 use vouchsafe_wire::error_code::Code;
 
@@ -72,13 +72,13 @@ pub(crate) fn watch_connection(connection: &dyn Any, data: &mut Extensions, dead
     }
 }
 
-/// Takes one of the key's places for requests in flight, until [`deliver`] has written the response.
+/// Takes one of the places of the key's family for requests in flight, until [`deliver`] has written the response.
 pub(super) fn take_place(
     request: &HttpRequest,
     service: &Service,
-    key_hash: ApiKeyHash,
+    family_id: CredentialId,
 ) -> Result<(), ApiError> {
-    match service.in_flight.try_enter(key_hash) {
+    match service.in_flight.try_enter(family_id) {
         Ok(place) => {
             request.extensions_mut().insert(place);
             Ok(())

@@ -185,6 +185,7 @@ fn ceiling_covers_all_families_and_is_raised_to_their_quotas() {
             address: "203.0.113.7".parse().unwrap(),
             key_hash: ApiKeyHash::from_bytes([1; 32]),
             family_id,
+            scopes: None,
             is_awaiting_first_use: false,
             secret: ApiSecret::parse(format!("vss_{}", "0".repeat(64)).as_bytes()).unwrap(),
         }

@@ -67,7 +67,7 @@ pub(super) async fn place(
         approval_rule: signed.caller.partner.approval_rule.clone(),
         caps: caps.map(|caps| OrderCaps {
             caps,
-            credential_id: signed.caller.credential_id,
+            family_id: signed.caller.family_id,
         }),
     };
     let placed = flows::place_order(&service.engine, command, &JsonEncoder).await;
