@@ -3,7 +3,6 @@
 mod audit;
 mod audit_checkpoints;
 mod availability;
-mod batcher;
 mod cap_usage;
 mod categories;
 mod certification;
@@ -11,16 +10,11 @@ pub mod change_requests;
 mod codes;
 mod commit;
 mod connection_budget;
-mod connection_class;
-mod connection_pool;
 mod continuity;
 mod credentials;
 mod data_keys;
-mod database;
-mod database_url;
 mod deliveries;
 mod deployment;
-mod error;
 mod events;
 mod idempotency_keys;
 mod inventory;
@@ -65,6 +59,7 @@ use tokio::runtime::Handle;
 use vouchsafe_security::environment::Environment;
 
 use connection_class::ConnectionClass;
+use vouchsafe_database::{batcher, connection_class, connection_pool, database, error};
 
 pub use audit::{AuditActor, AuditLog, ChangedObjects, RecentChanges};
 pub use audit_checkpoints::{AuditCheckpoint, CheckpointRecord, read_checkpoints};
@@ -73,16 +68,12 @@ pub use certification::Observations;
 pub use change_requests::ChangeRequests;
 pub use codes::{CodeRetrieval, RetrievalOutcome, SealedVoucher};
 pub use connection_budget::ConnectionBudget;
-pub use connection_class::{ConnectionMetrics, ConnectionSettings};
 pub use credentials::{CertificationPolicy, Credentials, ENDED_DAYS, IssueOutcome, MAX_LIVE_CREDENTIALS};
 pub use data_keys::{DataKeyError, DataKeySet, DataKeys, NewestKey};
-pub use database::Database;
-pub use database_url::{DatabaseUrlError, parse_database_url};
 pub use deliveries::{
     DeliveryLog, DueEndpoint, EndpointRoster, MAX_REPLAYED, PartitionChanges, PgOutbox, ReplayOutcome,
 };
 pub use deployment::PrepareError;
-pub use error::{describe, unavailable};
 pub use events::{FEED_DAYS, FeedPage, FeedPosition};
 pub use idempotency_keys::StoredResponses;
 pub use key_rotation::{
@@ -119,6 +110,10 @@ pub use stock::{
 };
 pub use transactions::Transactions;
 pub use vendors::{PutVendorOutcome, VendorConfig, VendorConfigs, VendorWithCredential};
+pub use vouchsafe_database::connection_class::{ConnectionMetrics, ConnectionSettings};
+pub use vouchsafe_database::database::Database;
+pub use vouchsafe_database::database_url::{DatabaseUrlError, parse_database_url};
+pub use vouchsafe_database::error::{describe, unavailable};
 pub use waiting_orders::{PgServingLock, WaitingOrders};
 pub use webhooks::{MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest, WebhookSecretRotation, Webhooks};
 

@@ -19,30 +19,30 @@ use tokio::time::{Instant, timeout};
 use tracing::warn;
 
 /// Maximum wait for a free connection.
-pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
+pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Covers the time to connect and the statement timeout of the server.
-pub(super) const DEADLINE: Duration = Duration::from_secs(30);
+pub const DEADLINE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PoolLimits {
-    pub(super) connections: u32,
+pub struct PoolLimits {
+    pub connections: u32,
     /// Maximum wait for a free connection.
-    pub(super) acquire_timeout: Duration,
+    pub acquire_timeout: Duration,
     /// Maximum duration of work on a connection.
-    pub(super) deadline: Duration,
+    pub deadline: Duration,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct PoolMetrics {
-    pub(super) in_use: Gauge,
-    pub(super) waiting: Gauge,
-    pub(super) wait_seconds: Histogram,
-    pub(super) timeouts: Counter,
+pub struct PoolMetrics {
+    pub in_use: Gauge,
+    pub waiting: Gauge,
+    pub wait_seconds: Histogram,
+    pub timeouts: Counter,
 }
 
 #[derive(Debug)]
-pub(super) struct ConnectionPool {
+pub struct ConnectionPool {
     options: PgConnectOptions,
     limits: PoolLimits,
     current: RwLock<PoolGeneration>,
@@ -75,7 +75,7 @@ struct PoolGeneration {
 }
 
 impl ConnectionPool {
-    pub(super) fn new(options: PgConnectOptions, limits: PoolLimits, metrics: Option<PoolMetrics>) -> Self {
+    pub fn new(options: PgConnectOptions, limits: PoolLimits, metrics: Option<PoolMetrics>) -> Self {
         let current = RwLock::new(PoolGeneration {
             number: 0,
             pool: connect_lazily(&options, limits),
@@ -91,7 +91,7 @@ impl ConnectionPool {
     }
 
     /// Runs work on the current pool when a connection is free. At the deadline the pool is replaced and the work fails.
-    pub(super) async fn run<T, F>(&self, work: impl FnOnce(PgPool) -> F) -> Result<T, sqlx::Error>
+    pub async fn run<T, F>(&self, work: impl FnOnce(PgPool) -> F) -> Result<T, sqlx::Error>
     where
         F: Future<Output = Result<T, sqlx::Error>>,
     {
@@ -148,7 +148,7 @@ impl ConnectionPool {
     }
 }
 
-pub(super) fn timeout_error(after: Duration) -> sqlx::Error {
+pub fn timeout_error(after: Duration) -> sqlx::Error {
     let text = format!("the database did not answer within {} s", after.as_secs());
     io::Error::new(io::ErrorKind::TimedOut, text).into()
 }

@@ -29,7 +29,7 @@ const SESSION_SETTINGS: [(&str, &str); 6] = [
 ];
 
 /// A statement with its arguments and the conversion of a row, as `sqlx::query!` returns it.
-pub(super) type Statement<F> = Map<'static, Postgres, F, PgArguments>;
+pub type Statement<F> = Map<'static, Postgres, F, PgArguments>;
 
 /// Handle to the database on the connections of one class; clones share the pools.
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ struct Shared {
 
 impl Database {
     /// Creates a handle for background jobs without connecting. All work runs on `runtime`.
-    pub(super) fn new(
+    pub fn new(
         options: PgConnectOptions,
         runtime: Handle,
         settings: ConnectionSettings,
@@ -77,24 +77,24 @@ impl Database {
     }
 
     /// The same database on the connections of another class.
-    pub(super) fn on(&self, class: ConnectionClass) -> Self {
+    pub fn on(&self, class: ConnectionClass) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
             class,
         }
     }
 
-    pub(super) fn connection_settings(&self) -> ConnectionSettings {
+    pub fn connection_settings(&self) -> ConnectionSettings {
         self.shared.settings
     }
 
     /// Connection options without session settings.
-    pub(super) fn connect_options(&self) -> PgConnectOptions {
+    pub fn connect_options(&self) -> PgConnectOptions {
         self.shared.options.clone()
     }
 
     /// Connection options of lanes and batchers.
-    pub(super) fn session_options(&self) -> PgConnectOptions {
+    pub fn session_options(&self) -> PgConnectOptions {
         self.connect_options().options(SESSION_SETTINGS)
     }
 
@@ -111,10 +111,7 @@ impl Database {
     }
 
     /// Runs work on a connection of this class, as a task of the database runtime.
-    pub(super) fn run<T, F, W>(
-        &self,
-        work: W,
-    ) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F, W>
+    pub fn run<T, F, W>(&self, work: W) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F, W>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
@@ -125,7 +122,7 @@ impl Database {
     }
 
     /// Runs a statement on a connection of this class and returns all rows.
-    pub(super) fn fetch_all<T, F>(
+    pub fn fetch_all<T, F>(
         &self,
         statement: Statement<F>,
     ) -> impl Future<Output = Result<Vec<T>, sqlx::Error>> + Send + use<T, F>
@@ -137,7 +134,7 @@ impl Database {
     }
 
     /// Runs a statement on a connection of this class and returns its first row, if it has one.
-    pub(super) fn fetch_optional<T, F>(
+    pub fn fetch_optional<T, F>(
         &self,
         statement: Statement<F>,
     ) -> impl Future<Output = Result<Option<T>, sqlx::Error>> + Send + use<T, F>
@@ -149,7 +146,7 @@ impl Database {
     }
 
     /// Runs a statement without rows on a connection of this class.
-    pub(super) fn execute(
+    pub fn execute(
         &self,
         statement: Query<'static, Postgres, PgArguments>,
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send + use<> {
@@ -157,10 +154,7 @@ impl Database {
     }
 
     /// Starts a task of the database runtime at once.
-    pub(super) fn spawn<T, F>(
-        &self,
-        work: F,
-    ) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F>
+    pub fn spawn<T, F>(&self, work: F) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,

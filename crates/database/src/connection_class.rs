@@ -23,7 +23,7 @@ const DETACHED_CONNECTIONS: u32 = 2;
 
 /// What a connection is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ConnectionClass {
+pub enum ConnectionClass {
     /// The node's lease and the readiness probe, which wait for nothing else.
     Lease,
     /// What orders need outside their lanes: keys, wallets, stock claims that run alone.
@@ -61,7 +61,7 @@ impl ConnectionSettings {
 }
 
 impl ConnectionClass {
-    pub(super) const ALL: [Self; 6] = [
+    pub const ALL: [Self; 6] = [
         Self::Lease,
         Self::Control,
         Self::Jobs,
@@ -71,7 +71,7 @@ impl ConnectionClass {
     ];
 
     /// Label of the metrics, and part of `application_name` in `pg_stat_activity`.
-    pub(super) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Lease => "lease",
             Self::Control => "control",
@@ -83,7 +83,7 @@ impl ConnectionClass {
     }
 
     /// The timeout of statements, as Postgres parses it.
-    pub(super) const fn statement_timeout(self) -> &'static str {
+    pub const fn statement_timeout(self) -> &'static str {
         match self {
             Self::Lease => "1s",
             Self::Control => "5s",
@@ -94,14 +94,14 @@ impl ConnectionClass {
 
     /// How statements with parameters are planned. Rare statements over many rows are planned for each execution: a plan that was
     /// made while tables were small would scan them until the next `ANALYZE`.
-    pub(super) const fn plan_cache_mode(self) -> &'static str {
+    pub const fn plan_cache_mode(self) -> &'static str {
         match self {
             Self::Jobs | Self::Operators => "force_custom_plan",
             Self::Lease | Self::Control | Self::Deliveries | Self::Partners => "auto",
         }
     }
 
-    pub(super) const fn limits(self, settings: ConnectionSettings) -> PoolLimits {
+    pub const fn limits(self, settings: ConnectionSettings) -> PoolLimits {
         let connections = match self {
             // One would do: the second keeps a hanging probe from delaying a renewal.
             Self::Lease => 2,
@@ -183,7 +183,7 @@ impl ConnectionMetrics {
         );
     }
 
-    pub(super) fn of(&self, class: ConnectionClass) -> PoolMetrics {
+    pub fn of(&self, class: ConnectionClass) -> PoolMetrics {
         let labels = ClassLabels { class: class.name() };
         PoolMetrics {
             in_use: self.in_use.get_or_create(&labels).clone(),

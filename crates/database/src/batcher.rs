@@ -49,10 +49,10 @@ const LOOKUP_SETTINGS: [(&str, &str); 6] = [
 const COUNT_SETTINGS: [(&str, &str); 1] = [("statement_timeout", "1s")];
 
 /// One entry per request: a response, an error of this request, or `None` to run the request alone.
-pub(super) type BatchResponse<R> = Vec<Option<Result<R, sqlx::Error>>>;
+pub type BatchResponse<R> = Vec<Option<Result<R, sqlx::Error>>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BatcherKind {
+pub enum BatcherKind {
     /// Calls SQL functions with planner settings of their own. Two workers: one executes while the other waits for the disk.
     Write,
     /// Reads rows. One worker: larger batches cost less per request.
@@ -62,7 +62,7 @@ pub(super) enum BatcherKind {
 }
 
 /// An operation that can run for many callers in one statement.
-pub(super) trait BatchOp: Clone + Send + Sync + 'static {
+pub trait BatchOp: Clone + Send + Sync + 'static {
     type Request: Clone + Send + 'static;
     type Response: Default + Send + 'static;
 
@@ -91,7 +91,7 @@ pub(super) trait BatchOp: Clone + Send + Sync + 'static {
 }
 
 /// Converts a request number from SQL, where numbers start at 1.
-pub(super) fn request_index(number: i32) -> Result<usize, sqlx::Error> {
+pub fn request_index(number: i32) -> Result<usize, sqlx::Error> {
     let index = usize::try_from(number)
         .ok()
         .and_then(|number| number.checked_sub(1));
@@ -106,7 +106,7 @@ struct QueuedRequest<Op: BatchOp> {
 
 /// Handle to the queue of one operation; clones share the queue.
 #[derive(Debug)]
-pub(super) struct Batcher<Op: BatchOp> {
+pub struct Batcher<Op: BatchOp> {
     // Unbounded: the limits on actors and HTTP requests bound its length.
     queue: mpsc::UnboundedSender<QueuedRequest<Op>>,
 }
@@ -122,7 +122,7 @@ impl<Op: BatchOp> Clone for Batcher<Op> {
 impl<Op: BatchOp> Batcher<Op> {
     /// Starts the workers. They end when the last clone of the batcher is dropped. Requests that run alone use the connections
     /// of `database`.
-    pub(super) fn start(database: &Database, op: &Op, kind: BatcherKind) -> Self {
+    pub fn start(database: &Database, op: &Op, kind: BatcherKind) -> Self {
         let (queue, requests) = mpsc::unbounded_channel();
         let requests = Arc::new(Mutex::new(requests));
         let (workers, settings, deadline) = match kind {
@@ -153,7 +153,7 @@ impl<Op: BatchOp> Batcher<Op> {
 
     /// Queues a request and waits for its response. The request runs to completion even if the caller stops waiting after it
     /// was started.
-    pub(super) async fn submit(&self, request: Op::Request) -> Result<Op::Response, Unavailable> {
+    pub async fn submit(&self, request: Op::Request) -> Result<Op::Response, Unavailable> {
         let (reply, response) = oneshot::channel();
         let worker_gone = || Err(unavailable(&sqlx::Error::WorkerCrashed));
         let queued_at = Instant::now();

@@ -17,7 +17,7 @@ const CONTENDED: &[&str] = &["40001", "40P01", "55P03", "57014"];
 const BUSY_CLASSES: &[&str] = &["08", "25", "40", "53", "55", "57", "58"];
 
 /// Classifies the failure of a batch by what is known about its effect.
-pub(super) fn commit_error(error: &sqlx::Error) -> CommitError {
+pub fn commit_error(error: &sqlx::Error) -> CommitError {
     let Some(database_error) = statement_error(error) else {
         return CommitError::Unknown(describe(error));
     };
@@ -43,7 +43,7 @@ fn statement_error(error: &sqlx::Error) -> Option<&PgDatabaseError> {
 }
 
 /// Whether the database may become reachable soon: the port is closed, the server is starting or out of connections.
-pub(super) fn is_transient(error: &sqlx::Error) -> bool {
+pub fn is_transient(error: &sqlx::Error) -> bool {
     match error.as_database_error() {
         Some(database_error) => database_error
             .code()
