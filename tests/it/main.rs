@@ -26,6 +26,7 @@ mod console;
 mod credential_commands;
 mod credential_revocation;
 mod credential_rotation;
+mod database_copy;
 mod deliveries;
 mod delivery_log;
 mod events;

@@ -31,6 +31,14 @@ impl ServiceDatabase {
             .unwrap()
     }
 
+    /// Returns the only column of all rows.
+    pub async fn all_texts(&mut self, sql: String) -> Vec<String> {
+        sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
+            .fetch_all(&mut self.0)
+            .await
+            .unwrap()
+    }
+
     pub async fn run(&mut self, sql: String) {
         sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
             .execute(&mut self.0)
