@@ -115,8 +115,8 @@ pub struct WrappingKeyArgs {
 impl WrappingKeyArgs {
     /// Whether the settings name a key that wraps, without a file of a sandbox.
     #[must_use]
-    pub const fn has_key(&self) -> bool {
-        self.master_key.is_some() || matches!(self.kms, Kms::VaultTransit)
+    pub fn has_key(&self) -> bool {
+        expose_setting(self.master_key.as_ref()).is_some() || matches!(self.kms, Kms::VaultTransit)
     }
 
     /// Loads all configured keys. Sends no request. `None` without a key that wraps.
