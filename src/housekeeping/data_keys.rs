@@ -43,12 +43,18 @@ pub(super) async fn reencrypt_codes(service: &Service) {
 }
 
 async fn reencrypt_all(service: &Service) -> anyhow::Result<()> {
+    let mut is_reloaded = false;
     loop {
         let started = Instant::now();
         let reencryptions = &service.job_store.reencryptions;
         let Some(batch) = reencryptions.next_batch().await? else {
             return Ok(());
         };
+        if !is_reloaded {
+            // The previous run may have ended with a failover to a standby that lacks the active key.
+            service.keyring.reload().await?;
+            is_reloaded = true;
+        }
         let old_keys = batch.old_codes().map(|code| code.sealed.key_id);
         service
             .keyring

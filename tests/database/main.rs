@@ -15,6 +15,7 @@ mod change_requests;
 mod delivery_log;
 mod key_rotation;
 mod keyring;
+mod lost_data_key;
 mod private_postgres;
 mod purges;
 mod rate_limit_usage;

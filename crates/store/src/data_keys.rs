@@ -1,9 +1,11 @@
 //! Wrapped data keys. Creation is safe against concurrent starts, and against a rotation of the wrapping key.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
+use time::OffsetDateTime;
 use vouchsafe_security::vault::data_key::{DataKey, KeyId, KeyPurpose, WrappedKey};
 use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKeyId, WrappingKeys};
 
@@ -16,14 +18,24 @@ pub struct DataKeySet {
     pub keys: Vec<WrappedKey>,
     /// Upper bound of the codes that the newest key for codes has sealed.
     pub active_seals: u64,
+    /// The newest key for codes.
+    pub(super) newest: Option<KeyRow>,
+}
+
+/// Tells a data key from another one that got the same number, and from the same key under another wrapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KeyRow {
+    pub(super) key_id: KeyId,
+    created_at: OffsetDateTime,
+    wrapped: Vec<u8>,
 }
 
 /// The newest data key for codes.
-#[derive(Debug, Clone, Copy)]
-pub struct NewestKey {
-    pub key_id: KeyId,
+#[derive(Debug)]
+pub(super) struct NewestKey {
+    pub(super) row: KeyRow,
     /// Whether it is older than the maximum age, and all live nodes learn a new key by themselves.
-    pub is_due: bool,
+    pub(super) is_due: bool,
 }
 
 /// Why data keys were not read, created or rewrapped. Nothing was changed.
@@ -105,12 +117,14 @@ impl DataKeys {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn newest_codes_key(
+    pub(super) async fn newest_codes_key(
         &self,
         max_age: Option<Duration>,
     ) -> Result<Option<NewestKey>, sqlx::Error> {
         let statement = sqlx::query!(
             r#"SELECT k.key_id,
+                      k.created_at,
+                      k.wrapped,
                       (k.created_at < clock_timestamp() - make_interval(secs => $1)
                        AND NOT EXISTS (
                            SELECT
@@ -124,7 +138,11 @@ impl DataKeys {
             max_age.map(|age| age.as_secs_f64()) as Option<f64>,
         )
         .map(|row| NewestKey {
-            key_id: KeyId(row.key_id),
+            row: KeyRow {
+                key_id: KeyId(row.key_id),
+                created_at: row.created_at,
+                wrapped: row.wrapped,
+            },
             is_due: row.is_due,
         });
         self.0.fetch_optional(statement).await
@@ -228,8 +246,10 @@ async fn insert_key(
 
 async fn read_key_set(connection: &mut PgConnection) -> Result<DataKeySet, sqlx::Error> {
     Ok(DataKeySet {
-        keys: read_data_keys(connection).await?,
         active_seals: active_seals(connection).await?,
+        newest: read_newest(connection).await?,
+        // Last: a key that is created meanwhile is loaded, and the next refresh loads it again.
+        keys: read_data_keys(connection).await?,
     })
 }
 
@@ -247,6 +267,43 @@ pub(super) async fn read_data_keys(connection: &mut PgConnection) -> Result<Vec<
         })
         .fetch_all(connection)
         .await
+}
+
+async fn read_newest(connection: &mut PgConnection) -> Result<Option<KeyRow>, sqlx::Error> {
+    let newest = sqlx::query!(
+        "SELECT key_id, created_at, wrapped FROM data_keys WHERE purpose = 'codes' ORDER BY key_id DESC LIMIT 1"
+    );
+    let newest = newest.map(|row| KeyRow {
+        key_id: KeyId(row.key_id),
+        created_at: row.created_at,
+        wrapped: row.wrapped,
+    });
+    newest.fetch_optional(connection).await
+}
+
+/// Refuses values under a data key that the database lacks: a standby that took over without it would have unreadable values.
+///
+/// # Errors
+/// [`sqlx::Error`] if one is missing, or the database does not answer.
+pub(super) async fn check_stored(
+    connection: &mut PgConnection,
+    key_ids: impl Iterator<Item = KeyId>,
+) -> Result<(), sqlx::Error> {
+    let key_ids: BTreeSet<i32> = key_ids.map(|key_id| key_id.0).collect();
+    let key_ids: Vec<i32> = key_ids.into_iter().collect();
+    let missing = sqlx::query_scalar!(
+        r#"SELECT n.key_id AS "key_id!"
+             FROM unnest($1::integer[]) AS n (key_id)
+            WHERE NOT EXISTS (SELECT FROM data_keys AS k WHERE k.key_id = n.key_id AND k.purpose = 'codes')
+            LIMIT 1"#,
+        &key_ids,
+    );
+    match missing.fetch_optional(connection).await? {
+        None => Ok(()),
+        Some(key_id) => Err(sqlx::Error::Protocol(format!(
+            "the database lacks data key {key_id}, under which values were encrypted; repeat in ten seconds"
+        ))),
+    }
 }
 
 /// Each sealed code takes a new code id, so the ids since the newest key was created bound its usage, with the old codes that were

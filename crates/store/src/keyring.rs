@@ -13,7 +13,7 @@ use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::{IncompleteKeySet, Vault};
 use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKeys};
 
-use crate::data_keys::{DataKeyError, read_data_keys};
+use crate::data_keys::{DataKeyError, KeyRow, read_data_keys};
 use crate::{DataKeySet, DataKeys};
 
 /// Why the data keys are unavailable.
@@ -51,6 +51,13 @@ pub struct Keyring {
     data_keys: DataKeys,
     wrapping: WrappingKeys,
     vault: RwLock<Arc<Vault>>,
+    /// Held while keys are loaded and put in place: callers that lack a key share one load, and a later load has read later rows.
+    loading: tokio::sync::Mutex<LoadState>,
+}
+
+struct LoadState {
+    /// The newest row that was loaded.
+    newest: Option<KeyRow>,
 }
 
 impl Keyring {
@@ -61,10 +68,12 @@ impl Keyring {
     pub async fn open(data_keys: DataKeys, wrapping: WrappingKeys) -> Result<Self, KeyringError> {
         let keys = data_keys.ensure(wrapping.clone()).await?;
         let vault = RwLock::new(unlock(&wrapping, &keys).await?);
+        let loading = tokio::sync::Mutex::new(LoadState { newest: keys.newest });
         Ok(Self {
             data_keys,
             wrapping,
             vault,
+            loading,
         })
     }
 
@@ -125,19 +134,19 @@ impl Keyring {
         }
     }
 
-    /// Loads a data key that another node has created, and creates the next one if the active one is older than `max_age`.
+    /// Loads the data keys if the newest one is not the active one of this process, and creates the next one if it is older than `max_age`.
+    /// Another node may have created a key; a standby that took over may lack the active one, or have another one under its number.
     ///
     /// # Errors
     /// [`KeyringError`]; the current keys stay in use.
     pub async fn refresh(&self, max_age: Option<Duration>) -> Result<(), KeyringError> {
-        let active = self.vault().active_key();
         let Some(newest) = self.data_keys.newest_codes_key(max_age).await? else {
             return Ok(());
         };
-        if newest.key_id > active {
+        if self.loading.lock().await.newest.as_ref() != Some(&newest.row) {
             self.reload().await?;
         } else if newest.is_due {
-            self.rotate(active).await?;
+            self.rotate(newest.row.key_id).await?;
         }
         Ok(())
     }
@@ -147,23 +156,34 @@ impl Keyring {
     /// # Errors
     /// [`KeyringError`].
     pub async fn reload(&self) -> Result<Arc<Vault>, KeyringError> {
+        let mut loading = self.loading.lock().await;
         let keys = self.data_keys.load().await?;
-        self.replace_vault(&keys).await
+        self.replace_vault(&mut loading, keys).await
     }
 
     async fn rotate(&self, active: KeyId) -> Result<Arc<Vault>, KeyringError> {
+        let mut loading = self.loading.lock().await;
         let wrapping = self.wrapping.clone();
         let keys = self.data_keys.next_codes_key(active, wrapping).await?;
-        self.replace_vault(&keys).await
+        self.replace_vault(&mut loading, keys).await
     }
 
-    async fn replace_vault(&self, keys: &DataKeySet) -> Result<Arc<Vault>, KeyringError> {
-        let vault = unlock(&self.wrapping, keys).await?;
+    async fn replace_vault(
+        &self,
+        loading: &mut LoadState,
+        keys: DataKeySet,
+    ) -> Result<Arc<Vault>, KeyringError> {
+        let vault = unlock(&self.wrapping, &keys).await?;
         let mut current = self.vault.write().unwrap_or_else(PoisonError::into_inner);
-        // A concurrent call that read an older key set may arrive here later.
-        if vault.active_key() >= current.active_key() {
-            *current = vault;
+        if vault.active_key() < current.active_key() {
+            tracing::error!(
+                key.id = vault.active_key().0,
+                key.lost = current.active_key().0,
+                "the database lacks the active data key, as after a failover to a standby that lagged; using an older one"
+            );
         }
+        *current = vault;
+        loading.newest = keys.newest;
         tracing::info!(key.id = current.active_key().0, "data keys reloaded");
         Ok(Arc::clone(&current))
     }

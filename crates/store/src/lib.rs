@@ -75,7 +75,7 @@ pub use codes::{CodeRetrieval, RetrievalOutcome, SealedVoucher};
 pub use connection_budget::ConnectionBudget;
 pub use connection_class::{ConnectionMetrics, ConnectionSettings};
 pub use credentials::{CertificationPolicy, Credentials, ENDED_DAYS, IssueOutcome, MAX_LIVE_CREDENTIALS};
-pub use data_keys::{DataKeyError, DataKeySet, DataKeys, NewestKey};
+pub use data_keys::{DataKeyError, DataKeySet, DataKeys};
 pub use database::Database;
 pub use database_url::{DatabaseUrlError, parse_database_url};
 pub use deliveries::{

@@ -15,6 +15,7 @@ use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::{CodeId, SealError, SealedBlob, Vault};
 
 use crate::audit::{self, AuditActor, NO_STATE, to_bigint};
+use crate::data_keys::check_stored;
 use crate::database::Database;
 use crate::stock::sealed_blob;
 
@@ -93,12 +94,25 @@ impl ReencryptionBatch {
     pub fn encrypt_again(&self, vault: &Vault) -> Result<Vec<ReencryptedCode>, SealError> {
         let mut codes = Vec::with_capacity(self.codes.len());
         for StoredCode { code_id, sku, sealed } in self.old_codes() {
-            match vault.open(*code_id, sku, sealed) {
-                Ok(code) => codes.push(ReencryptedCode {
+            let code = match vault.open(*code_id, sku, sealed) {
+                Ok(code) => code,
+                Err(error) => {
+                    tracing::error!(code.id = code_id.0, error.message = %error, "cannot encrypt a code again");
+                    continue;
+                }
+            };
+            let after = vault.seal(*code_id, sku, &code)?;
+            // It replaces the only copy of the code.
+            match vault.open(*code_id, sku, &after) {
+                Ok(opened) if opened.parts().eq(code.parts()) => codes.push(ReencryptedCode {
                     code_id: *code_id,
                     before: sealed.clone(),
-                    after: vault.seal(*code_id, sku, &code)?,
+                    after,
                 }),
+                Ok(_) => tracing::error!(
+                    code.id = code_id.0,
+                    "a code encrypted again decrypts to another code"
+                ),
                 Err(error) => {
                     tracing::error!(code.id = code_id.0, error.message = %error, "cannot encrypt a code again");
                 }
@@ -261,6 +275,7 @@ async fn store(
         // Another node stores this batch, or has stored it.
         return Ok(false);
     }
+    check_stored(&mut transaction, codes.iter().map(|code| code.after.key_id)).await?;
     let old_nonces: Vec<&[u8]> = codes.iter().map(|code| &code.before.nonce[..]).collect();
     let nonces: Vec<&[u8]> = codes.iter().map(|code| &code.after.nonce[..]).collect();
     let ciphertexts: Vec<&[u8]> = codes.iter().map(|code| &code.after.ciphertext[..]).collect();
