@@ -195,7 +195,7 @@ async fn failed_rotation_leaves_every_row_readable() {
     .await;
     assert!(matches!(
         rewrap(&options, &back).await,
-        Err(DataKeyError::Wrap(_))
+        Err(DataKeyError::Store(_))
     ));
     assert_eq!(wrapped_by(&database).await, before);
     let opened = Keyring::open(store.data_keys.clone(), keys(NEW, &[]))

@@ -23,6 +23,7 @@ mod recent_changes;
 mod reconciliation;
 mod reencryption;
 mod service_role;
+mod slow_key_manager;
 mod stock;
 mod stock_levels;
 mod transit;
