@@ -38,7 +38,7 @@ async fn start_node(store: &PgStore, name: &str, wrapping: WrappingKeys) -> Resu
     let node = PgNode::start(&store.database, name.to_owned()).await?;
     let report = store
         .nodes
-        .report_wrapping_keys(node.identity(), keyring.wrapping_key_ids());
+        .report_wrapping_keys(node.identity(), keyring.probe_wrapping_keys().await);
     report.await?;
     keyring.confirm().await?;
     Ok(keyring)
@@ -139,7 +139,7 @@ async fn node_that_starts_during_a_rotation_follows_or_does_not_start() {
     let node = PgNode::start(&store.database, "late".to_owned()).await.unwrap();
     let report = store
         .nodes
-        .report_wrapping_keys(node.identity(), late.wrapping_key_ids());
+        .report_wrapping_keys(node.identity(), late.probe_wrapping_keys().await);
     report.await.unwrap();
     assert!(matches!(late.confirm().await, Err(KeyringError::Locked(_))));
 

@@ -132,10 +132,18 @@ impl Keyring {
         unlock(&self.wrapping, &keys).await.map(drop)
     }
 
-    /// The ids of the wrapping keys, for the report of the node.
-    #[must_use]
-    pub fn wrapping_key_ids(&self) -> Vec<String> {
-        self.wrapping.ids()
+    /// The ids of the wrapping keys that work, for the report of the node: a rotation to another one would lock the node out.
+    pub async fn probe_wrapping_keys(&self) -> Vec<String> {
+        let mut ids = Vec::new();
+        for (id, result) in self.wrapping.probe().await {
+            match result {
+                Ok(()) => ids.push(id.to_string()),
+                Err(error) => {
+                    tracing::warn!(key.id = %id, error.message = %error, "wrapping key does not work; no rotation to it before a restart");
+                }
+            }
+        }
+        ids
     }
 
     /// The current vault, for decryption.
