@@ -18,7 +18,7 @@ use vouchsafe_security::vault::data_key::{DataKey, WrappedKey};
 use vouchsafe_security::vault::wrapping_key::{WrapError, WrapFuture, WrappingKey, WrappingKeyId};
 use zeroize::Zeroizing;
 
-/// The start of the service and a rotation wait for it, with the table of data keys locked.
+/// The start of the service, a rotation, and a read of a code under a new data key wait for it.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Vault's ciphertexts begin with it, followed by the version of its key.
