@@ -9,6 +9,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use vouchsafe_kms::KeyFile;
 use vouchsafe_private_postgres::{OPERATOR_TOKEN_FILE, write_private};
+use vouchsafe_security::environment::Environment;
 use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
 use vouchsafe_security::secret::expose;
 use vouchsafe_security::vault::key_file;
@@ -21,13 +22,18 @@ const NODE_FILE: &str = "node";
 
 const MIN_TOKEN_LENGTH: usize = 32;
 
-/// The wrapping keys from the settings, or the master key from the data directory.
+/// The wrapping keys from the settings, or the master key from the data directory of a sandbox.
 ///
 /// # Errors
 /// If a key is invalid, or its file cannot be read or created, or other users may read it.
 pub(crate) fn wrapping_keys(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<WrappingKeys> {
-    let file = data_dir.join(key_file::NAME);
-    let keys = settings.keys.load(KeyFile::CreateIfMissing(&file))?;
+    let path = data_dir.join(key_file::NAME);
+    let file = match settings.environment {
+        Environment::Sandbox => KeyFile::CreateIfMissing(&path),
+        // A key that only this machine has would be lost with it, and differ from those of the other nodes.
+        Environment::Production => KeyFile::None,
+    };
+    let keys = settings.keys.load(file)?;
     keys.context("no master key; set VOUCHSAFE_MASTER_KEY_FILE")
 }
 
@@ -92,6 +98,24 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+    use crate::program::Cli;
+
+    #[test]
+    fn empty_master_key_creates_a_file_in_the_sandbox_only() {
+        for (environment, is_created) in [("sandbox", true), ("production", false)] {
+            let directory = tempfile::tempdir().unwrap();
+            let arguments =
+                ["vouchsafe", "--environment", environment, "--master-key", ""].map(std::ffi::OsString::from);
+            let cli = Cli::read(&arguments).unwrap();
+            let keys = wrapping_keys(cli.serve_settings(), directory.path());
+            let has_file = directory.path().join(key_file::NAME).exists();
+            assert_eq!(
+                (keys.is_ok(), has_file),
+                (is_created, is_created),
+                "{environment}"
+            );
+        }
+    }
 
     #[test]
     fn node_name_is_created_once_and_private() {

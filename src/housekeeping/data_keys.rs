@@ -43,12 +43,20 @@ pub(super) async fn reencrypt_codes(service: &Service) {
 }
 
 async fn reencrypt_all(service: &Service) -> anyhow::Result<()> {
+    let mut is_reloaded = false;
+    let mut total = 0;
     loop {
         let started = Instant::now();
         let reencryptions = &service.job_store.reencryptions;
         let Some(batch) = reencryptions.next_batch().await? else {
             return Ok(());
         };
+        if !is_reloaded {
+            // The previous run may have ended with a failover to a standby that lacks the active key.
+            service.keyring.reload().await?;
+            is_reloaded = true;
+            info!(key.id = batch.key_id().0, "encryption of old codes started");
+        }
         let old_keys = batch.old_codes().map(|code| code.sealed.key_id);
         service
             .keyring
@@ -62,10 +70,10 @@ async fn reencrypt_all(service: &Service) -> anyhow::Result<()> {
         })
         .await?;
         let codes = codes?;
-        let count = codes.len();
+        total += codes.len();
         let has_more = reencryptions.store(batch, codes).await?;
-        info!(codes = count, "old codes encrypted again");
         if !has_more {
+            info!(codes = total, "encryption of old codes ended on this node");
             return Ok(());
         }
         // A backlog takes at most half of a CPU.

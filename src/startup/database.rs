@@ -44,7 +44,7 @@ pub(super) async fn report_wrapping_keys(
 ) -> anyhow::Result<()> {
     let report = store
         .nodes
-        .report_wrapping_keys(node.identity(), keyring.wrapping_key_ids());
+        .report_wrapping_keys(node.identity(), keyring.probe_wrapping_keys().await);
     report.await.context("report the wrapping keys")?;
     keyring.confirm().await.context("unlock the data keys")
 }

@@ -102,6 +102,14 @@ mod tests {
         }
         assert_eq!(complaint(&COMPLETE), "");
         assert_eq!(complaint(&[]), "", "the sandbox generates its own");
+        // As an unset variable in a settings file or a container.
+        let mut empty = COMPLETE;
+        empty[3] = "";
+        let message = complaint(&empty);
+        assert!(
+            message.starts_with("production requires VOUCHSAFE_MASTER_KEY: "),
+            "{message:?}"
+        );
     }
 
     #[test]

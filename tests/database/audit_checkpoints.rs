@@ -211,8 +211,9 @@ async fn checkpoints_on_request_cover_all_entries_after_another_node_has_written
     let database = Database::create().await;
     let store = PgStore::open(database.service_options(), Handle::current());
     let mut connection = database.connect().await;
+    // More than the checkpoints of one run.
     let insert = "INSERT INTO audit_log (operator, action, subject) SELECT 'somebody', 'stock.void', i::text
-                  FROM generate_series(1, 1500) AS i";
+                  FROM generate_series(1, 21500) AS i";
     connection.execute(insert).await.unwrap();
     // Another node writes a checkpoint: the request waits for its lock.
     let mut other = database.connect().await;
@@ -230,7 +231,7 @@ async fn checkpoints_on_request_cover_all_entries_after_another_node_has_written
     let newest = newest.unwrap().unwrap();
     assert_eq!(
         (newest.number, newest.entries, newest.is_intact),
-        (2, 501, Some(true))
+        (22, 501, Some(true))
     );
     let entries: Vec<_> = checkpoint_entries(&mut connection).await.concat();
     let all: Vec<i64> = sqlx::query_scalar("SELECT audit_id FROM audit_log ORDER BY audit_id")

@@ -98,6 +98,17 @@ pub(super) async fn import_as(
     stock_ids: Vec<i64>,
     vouchers: Vec<NewVoucher>,
 ) -> ImportOutcome {
+    try_import(store, code_identity, stock_ids, vouchers)
+        .await
+        .unwrap()
+}
+
+pub(super) async fn try_import(
+    store: &PgStore,
+    code_identity: CodeIdentity,
+    stock_ids: Vec<i64>,
+    vouchers: Vec<NewVoucher>,
+) -> Result<ImportOutcome, sqlx::Error> {
     let target = ImportTarget {
         sku: sku(),
         brand: BRAND.to_owned(),
@@ -115,5 +126,5 @@ pub(super) async fn import_as(
         stock_ids,
         origin: StockOrigin::Import(named),
     };
-    store.stock.import(batch, AuditActor::service()).await.unwrap()
+    store.stock.import(batch, AuditActor::service()).await
 }

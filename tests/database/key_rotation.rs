@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::{AssertSqlSafe, Executor as _};
+use sqlx::{AssertSqlSafe, Executor as _, PgConnection};
 use tokio::runtime::Handle;
+use vouchsafe_security::vault::data_key::{KeyId, WrappedKey};
 use vouchsafe_security::vault::master_key::MasterKey;
 use vouchsafe_security::vault::seal::Vault;
 use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKey, WrappingKeys};
@@ -38,7 +39,7 @@ async fn start_node(store: &PgStore, name: &str, wrapping: WrappingKeys) -> Resu
     let node = PgNode::start(&store.database, name.to_owned()).await?;
     let report = store
         .nodes
-        .report_wrapping_keys(node.identity(), keyring.wrapping_key_ids());
+        .report_wrapping_keys(node.identity(), keyring.probe_wrapping_keys().await);
     report.await?;
     keyring.confirm().await?;
     Ok(keyring)
@@ -47,6 +48,31 @@ async fn start_node(store: &PgStore, name: &str, wrapping: WrappingKeys) -> Resu
 async fn run(database: &Database, sql: &str) {
     let mut connection = database.connect().await;
     connection.execute(AssertSqlSafe(sql)).await.unwrap();
+}
+
+/// Rewraps all data keys in the open transaction.
+async fn rewrap_in(transaction: &mut PgConnection, from: &str, to: &str) {
+    let rows: Vec<(i32, String, Vec<u8>)> = sqlx::query_as("SELECT key_id, purpose, wrapped FROM data_keys")
+        .fetch_all(&mut *transaction)
+        .await
+        .unwrap();
+    for (key_id, purpose, wrapped) in rows {
+        let row = WrappedKey {
+            key_id: KeyId(key_id),
+            purpose: purpose.parse().unwrap(),
+            wrapped,
+            wrapped_by: None,
+        };
+        let key = row.unwrap_key(&master(from)).unwrap();
+        let rewrapped = key.wrap(&master(to)).unwrap();
+        sqlx::query("UPDATE data_keys SET wrapped = $2, wrapped_by = $3 WHERE key_id = $1")
+            .bind(key_id)
+            .bind(rewrapped.wrapped)
+            .bind(master(to).id().to_string())
+            .execute(&mut *transaction)
+            .await
+            .unwrap();
+    }
 }
 
 /// The wrapping key of each row.
@@ -139,7 +165,7 @@ async fn node_that_starts_during_a_rotation_follows_or_does_not_start() {
     let node = PgNode::start(&store.database, "late".to_owned()).await.unwrap();
     let report = store
         .nodes
-        .report_wrapping_keys(node.identity(), late.wrapping_key_ids());
+        .report_wrapping_keys(node.identity(), late.probe_wrapping_keys().await);
     report.await.unwrap();
     assert!(matches!(late.confirm().await, Err(KeyringError::Locked(_))));
 
@@ -149,14 +175,21 @@ async fn node_that_starts_during_a_rotation_follows_or_does_not_start() {
         .execute("BEGIN; LOCK TABLE data_keys IN SHARE ROW EXCLUSIVE MODE")
         .await
         .unwrap();
-    let both = Keyring::open(store.data_keys.clone(), keys(NEW, &[OLD]));
-    let (opened, ()) = tokio::join!(both, async {
-        rotation
-            .execute("UPDATE data_keys SET wrapped = wrapped; COMMIT")
+    let opened = tokio::spawn(Keyring::open(store.data_keys.clone(), keys(OLD, &[])));
+    let mut observer = database.connect().await;
+    let waits = "SELECT count(*) FROM pg_locks WHERE relation = 'data_keys'::regclass AND NOT granted";
+    while !opened.is_finished()
+        && sqlx::query_scalar::<_, i64>(waits)
+            .fetch_one(&mut observer)
             .await
-            .unwrap();
-    });
-    opened.unwrap();
+            .unwrap()
+            == 0
+    {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    rewrap_in(&mut rotation, NEW, OLD).await;
+    rotation.execute("COMMIT").await.unwrap();
+    opened.await.unwrap().unwrap();
     database.remove().await;
 }
 
@@ -195,7 +228,7 @@ async fn failed_rotation_leaves_every_row_readable() {
     .await;
     assert!(matches!(
         rewrap(&options, &back).await,
-        Err(DataKeyError::Wrap(_))
+        Err(DataKeyError::Store(_))
     ));
     assert_eq!(wrapped_by(&database).await, before);
     let opened = Keyring::open(store.data_keys.clone(), keys(NEW, &[]))

@@ -2,6 +2,7 @@
 
 use sqlx::{AssertSqlSafe, Executor as _};
 use tokio::runtime::Handle;
+use vouchsafe_domain::product::CodeIdentity;
 use vouchsafe_security::vault::master_key::MasterKey;
 use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
 use vouchsafe_store::keyring::Keyring;
@@ -17,16 +18,16 @@ use crate::catalogue::{self, BRAND, product, seal_voucher, sku};
 /// More than a batch.
 const CODES: usize = 1_100;
 
-struct TestShop {
+pub(super) struct TestShop {
     database: Database,
-    store: PgStore,
-    keyring: Keyring,
-    codes: Vec<CodeId>,
+    pub(super) store: PgStore,
+    pub(super) keyring: Keyring,
+    pub(super) codes: Vec<CodeId>,
 }
 
 impl TestShop {
     /// Stores codes under the first data key and creates the second one, which all nodes had the time to learn.
-    async fn open() -> Self {
+    pub(super) async fn open() -> Self {
         let database = Database::create().await;
         let store = PgStore::open(database.service_options(), Handle::current());
         let keyring = catalogue::open_keyring(&store).await;
@@ -41,16 +42,20 @@ impl TestShop {
         shop
     }
 
-    async fn import(&self, prefix: &str, count: usize) -> Vec<CodeId> {
+    pub(super) async fn import(&self, prefix: &str, count: usize) -> Vec<CodeId> {
+        self.try_import(prefix, count).await.unwrap()
+    }
+
+    pub(super) async fn try_import(&self, prefix: &str, count: usize) -> Result<Vec<CodeId>, sqlx::Error> {
         let vault = self.keyring.sealing_vault().await.unwrap();
         let ids = self.store.stock.generate_ids(count).await.unwrap();
         let sealed = ids.codes.iter().enumerate();
         let vouchers = sealed.map(|(n, id)| seal_voucher(&vault, *id, &format!("{prefix}-{n}"), None));
-        catalogue::import(&self.store, ids.stock, vouchers.collect()).await;
-        ids.codes
+        catalogue::try_import(&self.store, CodeIdentity::Code, ids.stock, vouchers.collect()).await?;
+        Ok(ids.codes)
     }
 
-    async fn create_key(&self) {
+    pub(super) async fn create_key(&self) {
         let master = MasterKey::parse(&"ab".repeat(32)).unwrap();
         create_data_key(&self.database.service_options(), &master.into())
             .await
@@ -59,19 +64,19 @@ impl TestShop {
             .await;
     }
 
-    async fn run(&self, sql: &str) {
+    pub(super) async fn run(&self, sql: &str) {
         let mut connection = self.database.connect().await;
         connection.execute(AssertSqlSafe(sql)).await.unwrap();
     }
 
-    async fn request(&self) -> RequestOutcome {
+    pub(super) async fn request(&self) -> RequestOutcome {
         request_reencryption(&self.database.service_options())
             .await
             .unwrap()
     }
 
     /// Encrypts one batch again, as the service does. Returns whether there is more to do.
-    async fn step(&self) -> Option<bool> {
+    pub(super) async fn step(&self) -> Option<bool> {
         let batch = self.store.reencryptions.next_batch().await.unwrap()?;
         self.keyring.vault_with([batch.key_id()]).await.unwrap();
         let vault = self.keyring.sealing_vault().await.unwrap();
@@ -79,7 +84,7 @@ impl TestShop {
         Some(self.store.reencryptions.store(batch, codes).await.unwrap())
     }
 
-    async fn sealed(&self, code_id: CodeId) -> SealedBlob {
+    pub(super) async fn sealed(&self, code_id: CodeId) -> SealedBlob {
         let mut connection = self.database.connect().await;
         let (key_id, nonce, ciphertext): (i32, Vec<u8>, Vec<u8>) =
             sqlx::query_as("SELECT key_id, nonce, ciphertext FROM codes WHERE code_id = $1")
@@ -94,14 +99,14 @@ impl TestShop {
         }
     }
 
-    async fn text_of(&self, code_id: CodeId) -> String {
+    pub(super) async fn text_of(&self, code_id: CodeId) -> String {
         let sealed = self.sealed(code_id).await;
         let code = self.keyring.vault().open(code_id, &sku(), &sealed).unwrap();
         code.parts().map(|(_, text)| text).next().unwrap().to_owned()
     }
 
     /// The codes under each data key for codes.
-    async fn counts(&self) -> Vec<i64> {
+    pub(super) async fn counts(&self) -> Vec<i64> {
         let report = list_keys(&self.database.service_options(), true).await.unwrap();
         report.data_keys.into_iter().filter_map(|key| key.codes).collect()
     }
@@ -111,7 +116,7 @@ impl TestShop {
         report.reencryptions.into_iter().next().unwrap()
     }
 
-    async fn remove(self) {
+    pub(super) async fn remove(self) {
         let mut connection = self.database.connect().await;
         let findings = verify::check(&mut connection).await.unwrap();
         assert!(findings.iter().all(|finding| finding.holds), "{findings:?}");

@@ -53,7 +53,10 @@ async fn keys_are_rotated_from_master_key_to_vault_and_back() {
         rewrap(&options, &to_vault).await.unwrap(),
         RewrapOutcome::Rewrapped(_)
     ));
-    assert_eq!(wrapped_by().await, ["vault-transit:transit/vouchsafe"; 2]);
+    assert_eq!(
+        wrapped_by().await,
+        [transit(&stub).id().to_string(), transit(&stub).id().to_string()]
+    );
     let vault_alone = WrappingKeys::new(transit(&stub), vec![]);
     let opened = open(vault_alone.clone()).await.unwrap();
     assert_eq!(opened.vault().active_key(), before.vault().active_key());
@@ -83,6 +86,45 @@ async fn keys_are_rotated_from_master_key_to_vault_and_back() {
     let opened = open(WrappingKeys::new(local(), vec![])).await.unwrap();
     assert_eq!(opened.vault().active_key(), before.vault().active_key());
     database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn key_that_does_not_work_is_not_reported() {
+    let (database, stub) = (Database::create().await, TransitStub::start());
+    let store = PgStore::open(database.service_options(), Handle::current());
+    let ids = |keys: &[Arc<dyn WrappingKey>]| keys.iter().map(|key| key.id().to_string()).collect::<Vec<_>>();
+    let foreign: Arc<dyn WrappingKey> = Arc::new(transit_at(&stub, "transit", "other"));
+    let keys = WrappingKeys::new(local(), vec![transit(&stub), Arc::clone(&foreign)]);
+    let keyring = Keyring::open(store.data_keys.clone(), keys).await.unwrap();
+    assert_eq!(
+        keyring.probe_wrapping_keys().await,
+        ids(&[local(), transit(&stub)]),
+        "the token does not permit the other key"
+    );
+    stub.seal();
+    assert_eq!(keyring.probe_wrapping_keys().await, ids(&[local()]));
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn id_of_a_key_names_its_vault_and_rows_survive_a_move_of_vault() {
+    let stub = TransitStub::start();
+    let other = TransitStub::start();
+    let [here, there] = [transit(&stub), transit(&other)];
+    assert_ne!(here.id(), there.id());
+    assert_eq!(
+        here.id().as_str(),
+        format!("vault-transit:{}/transit/vouchsafe", stub.url())
+    );
+    let mut wrapped = here.wrap(&data_key()).await.unwrap();
+    wrapped.wrapped_by = Some(there.id());
+    let loaded = WrappingKeys::new(local(), vec![here]);
+    loaded.unwrap_key(&wrapped).await.unwrap();
+    let error = WrappingKeys::new(there, vec![])
+        .unwrap_key(&wrapped)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("Vault refused to decrypt"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -149,7 +149,8 @@ async fn master_key_is_rotated_to_another_and_to_vault_while_nodes_sell() {
         expect_codes(&deployment, &partner, &codes).await;
         buy_and_read(&deployment, &partner, &sale).await;
     }
-    assert_eq!(deployment.wrapped_by(), ["vault-transit:transit/vouchsafe"; 2]);
+    let id = format!("vault-transit:{}/transit/vouchsafe", stub.url());
+    assert_eq!(deployment.wrapped_by(), [id.clone(), id]);
     let mut stopped = Instance::new(
         &deployment.directory.path().join("other"),
         &[(

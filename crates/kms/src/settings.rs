@@ -115,8 +115,8 @@ pub struct WrappingKeyArgs {
 impl WrappingKeyArgs {
     /// Whether the settings name a key that wraps, without a file of a sandbox.
     #[must_use]
-    pub const fn has_key(&self) -> bool {
-        self.master_key.is_some() || matches!(self.kms, Kms::VaultTransit)
+    pub fn has_key(&self) -> bool {
+        expose_setting(self.master_key.as_ref()).is_some() || matches!(self.kms, Kms::VaultTransit)
     }
 
     /// Loads all configured keys. Sends no request. `None` without a key that wraps.
@@ -211,7 +211,11 @@ mod tests {
     #[test]
     fn all_configured_keys_are_loaded_and_the_selected_one_is_current() {
         let id = |byte: &str| MasterKey::parse(&byte.repeat(32)).unwrap().id().to_string();
-        let (ab, cd, transit) = (id("ab"), id("cd"), "vault-transit:transit/vouchsafe".to_owned());
+        let (ab, cd, transit) = (
+            id("ab"),
+            id("cd"),
+            "vault-transit:https://vault.example:8200/transit/vouchsafe".to_owned(),
+        );
         let vault = "--vault-addr https://vault.example:8200 --vault-token-file token";
         for (line, expected) in [
             ("--master-key AB".to_owned(), vec![&ab]),

@@ -18,11 +18,13 @@ use vouchsafe_security::vault::data_key::{DataKey, WrappedKey};
 use vouchsafe_security::vault::wrapping_key::{WrapError, WrapFuture, WrappingKey, WrappingKeyId};
 use zeroize::Zeroizing;
 
-/// The start of the service and a rotation wait for it, with the table of data keys locked.
+/// The start of the service, a rotation, and a read of a code under a new data key wait for it.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Vault's ciphertexts begin with it, followed by the version of its key.
 const CIPHERTEXT_PREFIX: &[u8] = b"vault:";
+
+const ID_PREFIX: &str = "vault-transit:";
 
 /// A data key and its associated data have 76 and some 60 characters, a ciphertext some 110.
 const MAX_REQUEST_BYTES: usize = 1024;
@@ -46,6 +48,8 @@ pub struct TransitConfig<'a> {
 #[derive(Debug)]
 pub struct TransitKey {
     client: Client,
+    /// Without credentials and path.
+    address: String,
     /// Up to and including the mount.
     base: String,
     mount: String,
@@ -113,6 +117,7 @@ impl TransitKey {
         }
         Ok(Self {
             client: client.context("build the HTTP client")?,
+            address: url.origin().ascii_serialization(),
             base: format!("{}/v1/{mount}", url.as_str().trim_end_matches('/')),
             mount: mount.to_owned(),
             key: key.to_owned(),
@@ -190,7 +195,12 @@ impl TransitKey {
 
 impl WrappingKey for TransitKey {
     fn id(&self) -> WrappingKeyId {
-        WrappingKeyId::new(format!("vault-transit:{}/{}", self.mount, self.key))
+        WrappingKeyId::new(format!("{ID_PREFIX}{}/{}/{}", self.address, self.mount, self.key))
+    }
+
+    /// At any address: Vault may have moved, and another Vault refuses to decrypt.
+    fn is_named_by(&self, id: &WrappingKeyId) -> bool {
+        id.as_str().starts_with(ID_PREFIX) && id.as_str().ends_with(&format!("/{}/{}", self.mount, self.key))
     }
 
     fn has_format_of(&self, wrapped: &WrappedKey) -> bool {

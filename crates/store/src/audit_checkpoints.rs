@@ -24,6 +24,9 @@ const MAX_ID_LAG: i64 = 100_000;
 /// Bounds one statement to a few hundred kilobytes of text.
 const MAX_CHECKPOINT_ENTRIES: usize = 1_000;
 
+/// Until a request gives its connection back to the others: each takes some ten milliseconds.
+const MAX_CHECKPOINTS_PER_RUN: usize = 20;
+
 /// Key of the advisory lock that prevents two checkpoints with the same predecessor. Any otherwise unused number.
 const CHECKPOINT_LOCK: i64 = 0x5653_7365_616c_0000;
 
@@ -67,7 +70,6 @@ impl AuditLog {
         key: CheckpointKey,
         actor: AuditActor,
     ) -> Result<Option<CheckpointRow>, sqlx::Error> {
-        let mac_key = key.clone();
         self.0
             .run(move |pool| async move {
                 let mut connection = pool.acquire().await?;
@@ -79,15 +81,18 @@ impl AuditLog {
                     NO_STATE,
                     NO_STATE,
                 )
-                .await?;
-                // Of the others another node may have written a checkpoint already, while this one waited for it.
-                while write_checkpoint_in_turn(&mut connection, &mac_key)
-                    .await?
-                    .is_some_and(|checkpoint| checkpoint.is_full())
-                {}
-                Ok(())
+                .await
             })
             .await?;
+        loop {
+            let mac_key = key.clone();
+            let run = self.0.run(move |pool| async move {
+                write_checkpoints_in_turn(&mut *pool.acquire().await?, &mac_key).await
+            });
+            if run.await? < MAX_CHECKPOINTS_PER_RUN {
+                break;
+            }
+        }
         let newest = self.list_checkpoints(None, 1, Some(key)).await?;
         Ok(newest.into_iter().next())
     }
@@ -219,6 +224,21 @@ async fn write_checkpoint(
         return Ok(None);
     }
     write_and_commit(transaction, key).await
+}
+
+/// Returns the number of full checkpoints; below [`MAX_CHECKPOINTS_PER_RUN`] no older entry is left.
+async fn write_checkpoints_in_turn(
+    connection: &mut PgConnection,
+    key: &CheckpointKey,
+) -> Result<usize, sqlx::Error> {
+    for written in 0..MAX_CHECKPOINTS_PER_RUN {
+        // Of the other entries another node may have written a checkpoint already, while this one waited for it.
+        let checkpoint = write_checkpoint_in_turn(connection, key).await?;
+        if !checkpoint.is_some_and(|checkpoint| checkpoint.is_full()) {
+            return Ok(written);
+        }
+    }
+    Ok(MAX_CHECKPOINTS_PER_RUN)
 }
 
 async fn write_checkpoint_in_turn(

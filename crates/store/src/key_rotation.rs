@@ -7,11 +7,13 @@ use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection};
 use time::OffsetDateTime;
-use vouchsafe_security::vault::data_key::{DataKey, KeyId, WrappedKey};
+use vouchsafe_security::vault::data_key::{KeyId, WrappedKey};
 use vouchsafe_security::vault::wrapping_key::{WrappingKeyId, WrappingKeys};
 
 use crate::audit::{self, AuditActor};
-use crate::data_keys::{DataKeyError, DataKeyState, create_next, lock, read_data_keys};
+use crate::data_keys::{
+    DataKeyError, DataKeyState, MAX_ATTEMPTS, changed_again, create_next, lock_unchanged, read_data_keys,
+};
 use crate::reencryption::{ReencryptionRow, list_reencryptions};
 
 /// A data key, without its content.
@@ -99,20 +101,19 @@ pub async fn create_data_key(
     wrapping: &WrappingKeys,
 ) -> Result<CreateKeyOutcome, DataKeyError> {
     let mut connection = PgConnection::connect_with(database).await?;
-    let mut transaction = connection.begin().await?;
-    let mut older = list_live_nodes(&mut transaction).await?;
+    let mut older = list_live_nodes(&mut connection).await?;
     older.retain(|node| node.wrapping_keys.is_none());
     if !older.is_empty() {
         return Ok(CreateKeyOutcome::OlderNodes(older));
     }
     let actor = AuditActor::command_line();
-    let key = create_next(&mut transaction, None, wrapping, &actor).await?;
-    transaction.commit().await?;
+    let key = create_next(&mut connection, None, wrapping, &actor).await?;
     connection.close().await?;
     Ok(CreateKeyOutcome::Created(key))
 }
 
-/// Wraps all data keys with the current wrapping key. Each is unwrapped before, and again from its new row before the commit.
+/// Wraps all data keys with the current wrapping key. Each is unwrapped before, and again with the new wrapping key alone; the stored rows
+/// are compared before the commit.
 ///
 /// # Errors
 /// [`DataKeyError`]; nothing was changed.
@@ -121,28 +122,61 @@ pub async fn rewrap(
     wrapping: &WrappingKeys,
 ) -> Result<RewrapOutcome, DataKeyError> {
     let mut connection = PgConnection::connect_with(database).await?;
-    let mut transaction = connection.begin().await?;
-    // Nodes create and confirm data keys under the same lock. A node that has reported its keys is seen by the next statement; one that
-    // reports them later waits for the lock, finds the new wrapping, and does not start if it cannot unwrap it.
-    lock(&mut transaction).await?;
+    for _ in 0..MAX_ATTEMPTS {
+        let lacking = list_nodes_without(&mut connection, wrapping).await?;
+        if !lacking.is_empty() {
+            return Ok(RewrapOutcome::NodesLackKey(lacking));
+        }
+        let rows = read_data_keys(&mut connection).await?;
+        let rewrapped = rewrap_all(&rows, wrapping).await?;
+        let Some(mut transaction) = lock_unchanged(&mut connection, &rows).await? else {
+            continue;
+        };
+        // Nodes create and confirm data keys under the same lock. A node that has reported its keys is seen by the next statement; one that
+        // reports them later waits for the lock, finds the new wrapping, and does not start if it cannot unwrap it.
+        let lacking = list_nodes_without(&mut transaction, wrapping).await?;
+        if !lacking.is_empty() {
+            return Ok(RewrapOutcome::NodesLackKey(lacking));
+        }
+        for (before, after) in rows.iter().zip(&rewrapped) {
+            update(&mut transaction, before, after).await?;
+        }
+        if read_data_keys(&mut transaction).await? != rewrapped {
+            return Err(sqlx::Error::Protocol("a data key was stored differently".to_owned()).into());
+        }
+        transaction.commit().await?;
+        connection.close().await?;
+        return Ok(RewrapOutcome::Rewrapped(
+            rewrapped.iter().map(|key| key.key_id).collect(),
+        ));
+    }
+    Err(changed_again().into())
+}
+
+/// Each new wrapping is unwrapped again and compared.
+async fn rewrap_all(rows: &[WrappedKey], wrapping: &WrappingKeys) -> Result<Vec<WrappedKey>, DataKeyError> {
+    let target = wrapping.current();
+    let mut rewrapped = Vec::with_capacity(rows.len());
+    for row in rows {
+        let key = wrapping.unwrap_key(row).await?;
+        let new = target.wrap(&key).await?;
+        if !target.unwrap_key(&new).await?.is_same_key(&key) {
+            let changed = format!("data key {} differs after it was rewrapped", row.key_id);
+            return Err(sqlx::Error::Protocol(changed).into());
+        }
+        rewrapped.push(new);
+    }
+    Ok(rewrapped)
+}
+
+async fn list_nodes_without(
+    connection: &mut PgConnection,
+    wrapping: &WrappingKeys,
+) -> Result<Vec<NodeWrappingKeys>, sqlx::Error> {
     let target = wrapping.current().id();
-    let nodes = list_live_nodes(&mut transaction).await?;
-    let lacking: Vec<_> = nodes.into_iter().filter(|node| !node.has(&target)).collect();
-    if !lacking.is_empty() {
-        return Ok(RewrapOutcome::NodesLackKey(lacking));
-    }
-    let rows = read_data_keys(&mut transaction).await?;
-    let keys = wrapping.unwrap_all(&rows).await?;
-    for (row, key) in rows.iter().zip(&keys) {
-        let rewrapped = wrapping.current().wrap(key).await?;
-        update(&mut transaction, row, &rewrapped).await?;
-    }
-    verify(&mut transaction, wrapping, &keys).await?;
-    transaction.commit().await?;
-    connection.close().await?;
-    Ok(RewrapOutcome::Rewrapped(
-        keys.iter().map(DataKey::key_id).collect(),
-    ))
+    let mut nodes = list_live_nodes(connection).await?;
+    nodes.retain(|node| !node.has(&target));
+    Ok(nodes)
 }
 
 impl NodeWrappingKeys {
@@ -187,21 +221,4 @@ async fn update(
         Some(&DataKeyState::of(after)),
     )
     .await
-}
-
-/// Unwraps the rows as they are stored now, with the new wrapping key alone.
-async fn verify(
-    connection: &mut PgConnection,
-    wrapping: &WrappingKeys,
-    keys: &[DataKey],
-) -> Result<(), DataKeyError> {
-    let stored = read_data_keys(connection).await?;
-    for (row, key) in stored.iter().zip(keys) {
-        let unwrapped = wrapping.current().unwrap_key(row).await?;
-        if stored.len() != keys.len() || !unwrapped.is_same_key(key) {
-            let changed = format!("data key {} differs after it was rewrapped", key.key_id());
-            return Err(sqlx::Error::Protocol(changed).into());
-        }
-    }
-    Ok(())
 }

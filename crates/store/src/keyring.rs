@@ -3,9 +3,10 @@
 //! At startup it creates missing data keys and unwraps all of them with the wrapping keys. Every key that ever encrypted a
 //! code stays loaded. A key that another node created is loaded when a value needs it, and by [`Keyring::refresh`].
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::PgConnection;
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
@@ -13,8 +14,14 @@ use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::{IncompleteKeySet, Vault};
 use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKeys};
 
-use crate::data_keys::{DataKeyError, read_data_keys};
+use crate::data_keys::{DataKeyError, KeyRow, read_data_keys};
 use crate::{DataKeySet, DataKeys};
+
+/// After a load without the requested key, or that failed: callers must not queue for a key manager that hangs.
+const MISS_RETRY_DELAY: Duration = Duration::from_secs(5);
+
+/// After a failed creation of the next key: the active one is usable for long.
+const ROTATION_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Why the data keys are unavailable.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +58,50 @@ pub struct Keyring {
     data_keys: DataKeys,
     wrapping: WrappingKeys,
     vault: RwLock<Arc<Vault>>,
+    /// Held while keys are loaded and put in place: callers that lack a key share one load, and a later load has read later rows.
+    loading: tokio::sync::Mutex<LoadState>,
+    /// Locked while a caller creates the next key because the active one is used up; not before this time.
+    next_rotation: tokio::sync::Mutex<Option<Instant>>,
+}
+
+struct LoadState {
+    /// The newest row that was loaded.
+    newest: Option<KeyRow>,
+    /// Keys that did not exist at a load.
+    misses: HashMap<KeyId, Instant>,
+    /// The last load, if a key was not unwrapped.
+    failure: Option<(Instant, WrapError)>,
+}
+
+impl LoadState {
+    fn new(newest: Option<KeyRow>) -> Self {
+        Self {
+            newest,
+            misses: HashMap::new(),
+            failure: None,
+        }
+    }
+
+    fn has_missed(&self, key_id: KeyId) -> bool {
+        self.misses
+            .get(&key_id)
+            .is_some_and(|at| at.elapsed() < MISS_RETRY_DELAY)
+    }
+
+    fn recent_failure(&self) -> Option<WrapError> {
+        let failure = self.failure.as_ref();
+        failure
+            .filter(|(at, _)| at.elapsed() < MISS_RETRY_DELAY)
+            .map(|(_, error)| error.clone())
+    }
+
+    /// A lookup by a number that does not exist must not load the keys again and again.
+    fn remember_misses(&mut self, key_ids: &[KeyId], vault: &Vault) {
+        self.misses.retain(|_, at| at.elapsed() < MISS_RETRY_DELAY);
+        let missing = key_ids.iter().filter(|key_id| !vault.has_key(**key_id));
+        self.misses
+            .extend(missing.map(|key_id| (*key_id, Instant::now())));
+    }
 }
 
 impl Keyring {
@@ -61,10 +112,13 @@ impl Keyring {
     pub async fn open(data_keys: DataKeys, wrapping: WrappingKeys) -> Result<Self, KeyringError> {
         let keys = data_keys.ensure(wrapping.clone()).await?;
         let vault = RwLock::new(unlock(&wrapping, &keys).await?);
+        let loading = tokio::sync::Mutex::new(LoadState::new(keys.newest));
         Ok(Self {
             data_keys,
             wrapping,
             vault,
+            loading,
+            next_rotation: tokio::sync::Mutex::default(),
         })
     }
 
@@ -78,10 +132,18 @@ impl Keyring {
         unlock(&self.wrapping, &keys).await.map(drop)
     }
 
-    /// The ids of the wrapping keys, for the report of the node.
-    #[must_use]
-    pub fn wrapping_key_ids(&self) -> Vec<String> {
-        self.wrapping.ids()
+    /// The ids of the wrapping keys that work, for the report of the node: a rotation to another one would lock the node out.
+    pub async fn probe_wrapping_keys(&self) -> Vec<String> {
+        let mut ids = Vec::new();
+        for (id, result) in self.wrapping.probe().await {
+            match result {
+                Ok(()) => ids.push(id.to_string()),
+                Err(error) => {
+                    tracing::warn!(key.id = %id, error.message = %error, "wrapping key does not work; no rotation to it before a restart");
+                }
+            }
+        }
+        ids
     }
 
     /// The current vault, for decryption.
@@ -90,8 +152,8 @@ impl Keyring {
         Arc::clone(&self.vault.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The vault with these data keys. Reloads the keys if another node has encrypted under a newer one. A key that does not exist is not
-    /// an error here, but where a value is decrypted.
+    /// The vault with these data keys. Reloads the keys if another node has encrypted under a newer one; concurrent calls share one load. A
+    /// key that does not exist is not an error here, but where a value is decrypted.
     ///
     /// # Errors
     /// [`KeyringError`].
@@ -100,44 +162,65 @@ impl Keyring {
         key_ids: impl IntoIterator<Item = KeyId>,
     ) -> Result<Arc<Vault>, KeyringError> {
         let vault = self.vault();
-        if key_ids.into_iter().all(|key_id| vault.has_key(key_id)) {
+        let key_ids = key_ids.into_iter();
+        let missing: Vec<KeyId> = key_ids.filter(|key_id| !vault.has_key(*key_id)).collect();
+        if missing.is_empty() {
             return Ok(vault);
         }
-        self.reload().await
+        let mut loading = self.loading.lock().await;
+        let vault = self.vault();
+        let is_known = |key_id: &KeyId| vault.has_key(*key_id) || loading.has_missed(*key_id);
+        if missing.iter().all(is_known) {
+            return Ok(vault);
+        }
+        if let Some(error) = loading.recent_failure() {
+            return Err(error.into());
+        }
+        let vault = self.load(&mut loading).await?;
+        loading.remember_misses(&missing, &vault);
+        Ok(vault)
     }
 
-    /// The vault for encryption; rotates to the next data key if the active one has encrypted too many values.
+    /// The vault for encryption; rotates to the next data key if the active one has encrypted too many values. While that fails, or another
+    /// caller does it, the active key stays in use.
     ///
     /// # Errors
-    /// [`KeyringError`] if the next key is due and the database does not answer.
+    /// [`KeyringError`] if the next key cannot be created, and the active one may encrypt nothing more.
     pub async fn sealing_vault(&self) -> Result<Arc<Vault>, KeyringError> {
         let vault = self.vault();
         if !vault.needs_rotation() {
             return Ok(vault);
         }
+        let Ok(mut next_rotation) = self.next_rotation.try_lock() else {
+            return Ok(vault);
+        };
+        if next_rotation.is_some_and(|at| Instant::now() < at) {
+            return Ok(vault);
+        }
         match self.rotate(vault.active_key()).await {
-            // The active key is usable for long, and a key manager may be down for a while.
-            Err(KeyringError::Locked(error)) => {
+            Err(error) if !vault.is_exhausted() => {
                 tracing::warn!(error.message = %error, "cannot create the next data key");
+                *next_rotation = Some(Instant::now() + ROTATION_RETRY_DELAY);
                 Ok(vault)
             }
             rotated => rotated,
         }
     }
 
-    /// Loads a data key that another node has created, and creates the next one if the active one is older than `max_age`.
+    /// Loads the data keys if the newest one is not the active one of this process, and creates the next one if it is older than `max_age`.
+    /// Another node may have created a key; a standby that took over may lack the active one, or have another one under its number.
     ///
     /// # Errors
     /// [`KeyringError`]; the current keys stay in use.
     pub async fn refresh(&self, max_age: Option<Duration>) -> Result<(), KeyringError> {
-        let active = self.vault().active_key();
         let Some(newest) = self.data_keys.newest_codes_key(max_age).await? else {
             return Ok(());
         };
-        if newest.key_id > active {
+        if self.loading.lock().await.newest.as_ref() != Some(&newest.row) {
             self.reload().await?;
-        } else if newest.is_due {
-            self.rotate(active).await?;
+        }
+        if newest.is_due {
+            self.rotate(newest.row.key_id).await?;
         }
         Ok(())
     }
@@ -147,23 +230,44 @@ impl Keyring {
     /// # Errors
     /// [`KeyringError`].
     pub async fn reload(&self) -> Result<Arc<Vault>, KeyringError> {
+        self.load(&mut *self.loading.lock().await).await
+    }
+
+    async fn load(&self, loading: &mut LoadState) -> Result<Arc<Vault>, KeyringError> {
         let keys = self.data_keys.load().await?;
-        self.replace_vault(&keys).await
+        self.replace_vault(loading, keys).await
     }
 
     async fn rotate(&self, active: KeyId) -> Result<Arc<Vault>, KeyringError> {
+        let mut loading = self.loading.lock().await;
         let wrapping = self.wrapping.clone();
         let keys = self.data_keys.next_codes_key(active, wrapping).await?;
-        self.replace_vault(&keys).await
+        self.replace_vault(&mut loading, keys).await
     }
 
-    async fn replace_vault(&self, keys: &DataKeySet) -> Result<Arc<Vault>, KeyringError> {
-        let vault = unlock(&self.wrapping, keys).await?;
+    async fn replace_vault(
+        &self,
+        loading: &mut LoadState,
+        keys: DataKeySet,
+    ) -> Result<Arc<Vault>, KeyringError> {
+        let vault = match unlock(&self.wrapping, &keys).await {
+            Err(KeyringError::Locked(error)) => {
+                loading.failure = Some((Instant::now(), error.clone()));
+                return Err(error.into());
+            }
+            unlocked => unlocked?,
+        };
+        loading.failure = None;
         let mut current = self.vault.write().unwrap_or_else(PoisonError::into_inner);
-        // A concurrent call that read an older key set may arrive here later.
-        if vault.active_key() >= current.active_key() {
-            *current = vault;
+        if vault.active_key() < current.active_key() {
+            tracing::error!(
+                key.id = vault.active_key().0,
+                key.lost = current.active_key().0,
+                "the database lacks the active data key, as after a failover to a standby that lagged; using an older one"
+            );
         }
+        *current = vault;
+        loading.newest = keys.newest;
         tracing::info!(key.id = current.active_key().0, "data keys reloaded");
         Ok(Arc::clone(&current))
     }

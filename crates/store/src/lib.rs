@@ -69,7 +69,7 @@ pub use change_requests::ChangeRequests;
 pub use codes::{CodeRetrieval, RetrievalOutcome, SealedVoucher};
 pub use connection_budget::ConnectionBudget;
 pub use credentials::{CertificationPolicy, Credentials, ENDED_DAYS, IssueOutcome, MAX_LIVE_CREDENTIALS};
-pub use data_keys::{DataKeyError, DataKeySet, DataKeys, NewestKey};
+pub use data_keys::{DataKeyError, DataKeySet, DataKeys};
 pub use deliveries::{
     DeliveryLog, DueEndpoint, EndpointRoster, MAX_REPLAYED, PartitionChanges, PgOutbox, ReplayOutcome,
 };

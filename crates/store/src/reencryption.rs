@@ -12,14 +12,18 @@ use time::OffsetDateTime;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 use vouchsafe_security::vault::data_key::KeyId;
-use vouchsafe_security::vault::seal::{CodeId, SealError, SealedBlob, Vault};
+use vouchsafe_security::vault::seal::{CodeId, OpenError, SealError, SealedBlob, Vault};
 
 use crate::audit::{self, AuditActor, NO_STATE, to_bigint};
+use crate::data_keys::check_stored;
 use crate::database::Database;
 use crate::stock::sealed_blob;
 
 /// Codes per transaction: some ten milliseconds of encryption and a commit of half a MiB.
 const MAX_CODES: usize = 1_000;
+
+/// Per batch: all codes under a damaged key fail.
+const MAX_LOGGED_FAILURES: usize = 10;
 
 /// Requests that are listed.
 const MAX_LISTED: i64 = 10;
@@ -79,30 +83,57 @@ pub struct ReencryptedCode {
     pub after: SealedBlob,
 }
 
+impl StoredCode {
+    fn encrypt_again(&self, vault: &Vault) -> Result<Result<ReencryptedCode, OpenError>, SealError> {
+        let Self { code_id, sku, sealed } = self;
+        let code = match vault.open(*code_id, sku, sealed) {
+            Ok(code) => code,
+            Err(error) => return Ok(Err(error)),
+        };
+        let after = vault.seal(*code_id, sku, &code)?;
+        // It replaces the only copy of the code.
+        Ok(match vault.open(*code_id, sku, &after) {
+            Ok(opened) if opened.parts().eq(code.parts()) => Ok(ReencryptedCode {
+                code_id: *code_id,
+                before: sealed.clone(),
+                after,
+            }),
+            Ok(_) => Err(OpenError::AuthenticationFailed { code_id: *code_id }),
+            Err(error) => Err(error),
+        })
+    }
+}
+
 impl ReencryptionBatch {
     /// The codes that need a newer data key.
     pub fn old_codes(&self) -> impl Iterator<Item = &StoredCode> {
         self.codes.iter().filter(|code| code.sealed.key_id < self.key_id)
     }
 
-    /// Encrypts the old codes under the active key of the vault, for the same row and SKU. A code that cannot be decrypted is logged and
-    /// left out.
+    /// Encrypts the old codes under the active key of the vault, for the same row and SKU. A code that cannot be decrypted is left out; the
+    /// first ones are logged.
     ///
     /// # Errors
     /// [`SealError`]; nothing was changed.
     pub fn encrypt_again(&self, vault: &Vault) -> Result<Vec<ReencryptedCode>, SealError> {
         let mut codes = Vec::with_capacity(self.codes.len());
-        for StoredCode { code_id, sku, sealed } in self.old_codes() {
-            match vault.open(*code_id, sku, sealed) {
-                Ok(code) => codes.push(ReencryptedCode {
-                    code_id: *code_id,
-                    before: sealed.clone(),
-                    after: vault.seal(*code_id, sku, &code)?,
-                }),
+        let mut failures = 0;
+        for code in self.old_codes() {
+            match code.encrypt_again(vault)? {
+                Ok(reencrypted) => codes.push(reencrypted),
                 Err(error) => {
-                    tracing::error!(code.id = code_id.0, error.message = %error, "cannot encrypt a code again");
+                    failures += 1;
+                    if failures <= MAX_LOGGED_FAILURES {
+                        tracing::error!(code.id = code.code_id.0, error.message = %error, "cannot encrypt a code again");
+                    }
                 }
             }
+        }
+        if failures > MAX_LOGGED_FAILURES {
+            tracing::error!(
+                codes.failed = failures,
+                "cannot encrypt codes again; the first ones are logged"
+            );
         }
         Ok(codes)
     }
@@ -261,6 +292,7 @@ async fn store(
         // Another node stores this batch, or has stored it.
         return Ok(false);
     }
+    check_stored(&mut transaction, codes.iter().map(|code| code.after.key_id)).await?;
     let old_nonces: Vec<&[u8]> = codes.iter().map(|code| &code.before.nonce[..]).collect();
     let nonces: Vec<&[u8]> = codes.iter().map(|code| &code.after.nonce[..]).collect();
     let ciphertexts: Vec<&[u8]> = codes.iter().map(|code| &code.after.ciphertext[..]).collect();

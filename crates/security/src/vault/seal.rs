@@ -139,6 +139,12 @@ impl Vault {
         self.seal_count.load(Ordering::Relaxed) >= SEALS_BEFORE_ROTATION
     }
 
+    /// Whether the active key encrypts no more.
+    #[must_use]
+    pub fn is_exhausted(&self) -> bool {
+        self.seal_count.load(Ordering::Relaxed) >= MAX_SEALS
+    }
+
     /// Encrypts a code for its row.
     ///
     /// # Errors

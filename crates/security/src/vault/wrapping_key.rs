@@ -7,7 +7,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use super::data_key::{DataKey, KeyId, WrappedKey, WrongMasterKey};
+use super::data_key::{DataKey, KeyId, KeyPurpose, WrappedKey, WrongMasterKey};
 use super::master_key::MasterKey;
 use super::random::NoRandomness;
 
@@ -41,6 +41,11 @@ pub type WrapFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, WrapError>> +
 pub trait WrappingKey: Send + Sync {
     /// Stays the same as long as the key can unwrap what it has wrapped.
     fn id(&self) -> WrappingKeyId;
+
+    /// Whether the id of a row is that of this key.
+    fn is_named_by(&self, id: &WrappingKeyId) -> bool {
+        self.id() == *id
+    }
 
     /// Whether the data key has the format of this kind of wrapping key.
     fn has_format_of(&self, wrapped: &WrappedKey) -> bool;
@@ -99,6 +104,15 @@ impl WrappingKeys {
     #[must_use]
     pub fn ids(&self) -> Vec<String> {
         self.keys.iter().map(|key| key.id().to_string()).collect()
+    }
+
+    /// The id of each key, and whether it wraps a random data key and unwraps it again. A key manager may be unreachable, or refuse the token.
+    pub async fn probe(&self) -> Vec<(WrappingKeyId, Result<(), WrapError>)> {
+        let mut results = Vec::with_capacity(self.keys.len());
+        for key in &self.keys {
+            results.push((key.id(), probe(&**key).await));
+        }
+        results
     }
 
     /// Unwraps a data key with the key that fits.
@@ -165,11 +179,24 @@ impl WrappingKeys {
     /// The key that the row names; all of the right kind for a row of version 0.2.0, which names none.
     fn candidates(&self, wrapped: &WrappedKey) -> impl Iterator<Item = &dyn WrappingKey> {
         let fits = move |key: &&dyn WrappingKey| match &wrapped.wrapped_by {
-            Some(id) => key.id() == *id,
+            Some(id) => key.is_named_by(id),
             None => key.has_format_of(wrapped),
         };
         self.keys.iter().map(|key| &**key).filter(fits)
     }
+}
+
+/// The number 0 is of no row: the ciphertext is worthless.
+async fn probe(wrapping_key: &dyn WrappingKey) -> Result<(), WrapError> {
+    let key = DataKey::generate(KeyId(0), KeyPurpose::Codes)?;
+    let wrapped = wrapping_key.wrap(&key).await?;
+    if wrapping_key.unwrap_key(&wrapped).await?.is_same_key(&key) {
+        return Ok(());
+    }
+    Err(WrapError::KeyManager(format!(
+        "{} does not return the data key that it wrapped",
+        wrapping_key.id()
+    )))
 }
 
 impl From<MasterKey> for WrappingKeys {
@@ -189,7 +216,6 @@ mod tests {
     use std::task::{Context, Poll, Waker};
 
     use super::*;
-    use crate::vault::data_key::KeyPurpose;
 
     fn master(byte: &str) -> MasterKey {
         MasterKey::parse(&byte.repeat(32)).unwrap()

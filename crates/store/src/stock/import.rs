@@ -18,6 +18,7 @@ use vouchsafe_security::vault::blind_index::BlindIndex;
 use super::chunks::{ChunkRange, split_into_chunks};
 use super::{ImportOutcome, ImportSummary, ImportTarget, NewVoucher, StockBatch, StockOrigin};
 use crate::audit::{self, AuditActor, NO_STATE};
+use crate::data_keys::check_stored;
 
 /// Audited state of an import.
 #[derive(Serialize)]
@@ -46,6 +47,8 @@ pub(super) async fn import(
         TargetState::Changed => return Ok(ImportOutcome::ProductChanged),
         TargetState::IndexIncomplete => return Ok(ImportOutcome::IndexIncomplete),
     }
+    let key_ids = batch.vouchers.iter().map(|voucher| voucher.sealed.key_id);
+    check_stored(&mut transaction, key_ids).await?;
     let new = insert_codes(&mut transaction, batch).await?;
     let mut fresh: Vec<&NewVoucher> = batch
         .vouchers
