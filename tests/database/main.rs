@@ -12,6 +12,7 @@ mod audit_partner;
 mod catalogue;
 mod certification;
 mod change_requests;
+mod credential_scopes;
 mod delivery_log;
 mod key_rotation;
 mod keyring;
