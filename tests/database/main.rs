@@ -28,3 +28,4 @@ mod stock_levels;
 mod transit;
 mod verify;
 mod void;
+mod webhook_leases;
