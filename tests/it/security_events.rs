@@ -123,6 +123,27 @@ async fn right_secret_from_foreign_address_is_limited_logged_counted_and_audited
     service.assert_verified();
 }
 
+/// An attacker could use up the limit of the own address first, and try the stolen secret unseen.
+#[tokio::test]
+async fn first_use_of_a_stolen_secret_is_logged_above_the_limit_of_failures() {
+    let service = Instance::start_with(&[
+        ("VOUCHSAFE_TRUSTED_PROXIES", "127.0.0.0/8"),
+        ("VOUCHSAFE_LIMIT_AUTH", "1/86400"),
+    ]);
+    let mut operator = Operator::of(&service);
+    let mut first = operator.add_partner_with_allowlist(&[HOME]).await;
+    let mut second = operator.add_partner_with_allowlist(&[HOME]).await;
+    expect_error(&read_from(&mut first, FOREIGN).await, 403, "IP_NOT_ALLOWED");
+    for _ in 0..3 {
+        expect_error(&read_from(&mut second, FOREIGN).await, 429, "RATE_LIMIT_EXCEEDED");
+    }
+    let log = service.log();
+    let lines = log
+        .lines()
+        .filter(|line| line.contains("security event") && line.contains(&second.credential_id));
+    assert_eq!(lines.count(), 1, "{log}");
+}
+
 #[tokio::test]
 async fn failed_sign_ins_of_operators_are_audited_by_reason_and_address() {
     let service = Instance::start();

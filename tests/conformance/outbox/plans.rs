@@ -123,6 +123,41 @@ async fn next_events_are_read_by_number_under_early_plans() {
     }
 }
 
+/// The plan of a lease is made while few endpoints exist, and reads one endpoint when there are many.
+#[tokio::test(flavor = "multi_thread")]
+async fn lease_reads_one_of_many_endpoints() {
+    const FEW_ROWS: f64 = 10.0;
+    let _log = lock_log().await;
+    let reader = Reader::open(3).await;
+    let lease = async || assert!(reader.outbox.lease(reader.webhook_id).await.unwrap().is_none());
+    for _ in 0..READS_UNTIL_PLAN_IS_CACHED {
+        lease().await;
+    }
+    sqlx::query(
+        "WITH ids AS (SELECT gen_random_uuid() AS id FROM generate_series(1, 20000)),
+              progress AS (INSERT INTO webhook_progress (partner_id, webhook_id, cursor) SELECT id, id, 0 FROM ids)
+         INSERT INTO webhooks (partner_id, webhook_id, url, enabled, secret) SELECT id, id, id::text, true, '' FROM ids",
+    )
+    .execute(reader.subject.pool())
+    .await
+    .unwrap();
+    for analysed in [false, true] {
+        if analysed {
+            let analyze = sqlx::query("ANALYZE webhooks, webhook_progress");
+            analyze.execute(reader.subject.pool()).await.unwrap();
+        }
+        let begin = reader.subject.log().len();
+        lease().await;
+        let explained = plans(&reader.subject.log()[begin..]);
+        let rows: f64 = explained.iter().map(|plan| rows_read(&plan["Plan"])).sum();
+        assert!(
+            rows > 0.0 && rows <= FEW_ROWS,
+            "read {rows} rows, analysed: {analysed}: {explained:#?}"
+        );
+    }
+    reader.subject.remove().await;
+}
+
 /// After an outage many rows are due at once: a page of them must not cost the whole backlog.
 #[tokio::test(flavor = "multi_thread")]
 async fn due_rows_of_a_long_backlog_are_read_page_by_page() {

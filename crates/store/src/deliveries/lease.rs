@@ -59,9 +59,15 @@ pub(super) async fn acquire_lease(
                 leased_by = $2,
                 incarnation = $3,
                 leased_until = now() + $4
-           FROM webhooks AS w, async_commit
-          WHERE w.webhook_id = $1
-            AND p.partner_id = w.partner_id
+           FROM (
+                -- Waits for a change of the endpoint, which locks this row first: without the lock this statement would take over the
+                -- lease that the change has revoked, with the URL and the secrets before the change.
+                SELECT partner_id, webhook_id, url, secret, previous_secret, previous_until, enabled
+                  FROM webhooks
+                 WHERE webhook_id = $1
+                   FOR SHARE
+                ) AS w, async_commit
+          WHERE p.partner_id = w.partner_id
             AND p.webhook_id = w.webhook_id
             AND w.enabled
             AND (p.leased_until IS NULL
