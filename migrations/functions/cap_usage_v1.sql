@@ -14,7 +14,7 @@ BEGIN
         WHEN 'pending_orders' THEN
             RETURN (SELECT count(*)
                       FROM orders AS o
-                     WHERE o.partner_id = p_partner AND o.status IN ('PENDING', 'PROCESSING'));
+                     WHERE o.partner_id = p_partner AND NOT o.closed);
         WHEN 'pending_amount' THEN
             RETURN COALESCE((SELECT w.pending_orders
                                FROM wallets AS w

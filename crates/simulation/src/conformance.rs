@@ -2,6 +2,7 @@
 //!
 //! For each guard of a commit or a flush at least one case fails when the guard is removed; [`GUARDS`] lists them.
 
+mod caps;
 mod changes;
 mod claims;
 mod commits;
@@ -15,6 +16,7 @@ mod money;
 mod stock;
 mod subject;
 
+pub use caps::*;
 pub use changes::*;
 pub use claims::*;
 pub use commits::*;
@@ -40,6 +42,7 @@ macro_rules! conformance_cases {
             orders_of_partner_are_counted_up_to_limit
             record_beyond_a_cap_is_stale
             caps_apply_within_batch
+            vouchers_of_order_beyond_a_cap_are_free
             aborted_batch_writes_nothing
             poisoned_record_fails_alone
             contended_record_fails_alone

@@ -14,7 +14,7 @@ pub const MAX_RATE_WINDOW_S: u32 = 86_400;
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = PartnerCaps))]
 #[serde(deny_unknown_fields)]
 pub struct Caps {
-    /// Maximum number of orders that are `PENDING` or `PROCESSING`.
+    /// Maximum number of orders of which something is still to be delivered, also `PARTIALLY_DELIVERED` ones.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",

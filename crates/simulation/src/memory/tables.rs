@@ -15,7 +15,7 @@ use vouchsafe_domain::ids::{
 };
 use vouchsafe_domain::ledger::{Movement, PendingDelta, WalletKey, WalletState};
 use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::order::{Order, OrderStatus};
+use vouchsafe_domain::order::Order;
 use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
@@ -175,11 +175,7 @@ impl Tables {
         };
         let count = |orders: usize| i64::try_from(orders).expect("fewer orders than bits");
         match counter {
-            CapCounter::PendingOrders => {
-                let is_pending =
-                    |order: &&Order| matches!(order.status, OrderStatus::Pending | OrderStatus::Processing);
-                count(orders().filter(is_pending).count())
-            }
+            CapCounter::PendingOrders => count(orders().filter(|order| !order.closed).count()),
             CapCounter::PendingAmount(currency) => {
                 let wallet = WalletKey {
                     partner_id,
