@@ -368,9 +368,12 @@ BEGIN
             v_counter := concat_ws('/', v_row.partner_id, v_row.kind, v_row.currency, v_row.credential, v_row.day);
             v_number := COALESCE((v_used ->> v_counter)::bigint, 0);
             IF v_verdict[v_row.record] = 0 THEN
-                -- Null without a cap: then what is added counts for later records only.
-                v_free := v_row.cap - cap_usage_v1(v_row.partner_id, v_row.kind, v_row.currency, v_row.credential, v_row.day,
-                                                   v_row.since);
+                -- Without a cap, what is added counts for later records only, and nothing is read.
+                v_free := NULL;
+                IF v_row.cap IS NOT NULL THEN
+                    v_free := v_row.cap - cap_usage_v1(v_row.partner_id, v_row.kind, v_row.currency, v_row.credential,
+                                                       v_row.day, v_row.since, v_row.cap);
+                END IF;
                 IF v_number + v_row.added > v_free THEN /* guard: cap */
                     v_verdict[v_row.record] := 5;
                 ELSE

@@ -22,9 +22,8 @@ pub(super) async fn usage(
     if checks.is_empty() {
         return Ok(Vec::new());
     }
-    let counters = checks.iter().map(|check| check.counter.clone()).collect();
     match deadline
-        .with_timeout(engine.store.cap_usage(partner_id, counters))
+        .with_timeout(engine.store.cap_usage(partner_id, checks.to_vec()))
         .await?
     {
         Ok(used) => Ok(used),

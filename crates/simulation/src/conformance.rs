@@ -43,6 +43,7 @@ macro_rules! conformance_cases {
             record_beyond_a_cap_is_stale
             caps_apply_within_batch
             vouchers_of_order_beyond_a_cap_are_free
+            orders_are_counted_up_to_the_cap
             aborted_batch_writes_nothing
             poisoned_record_fails_alone
             contended_record_fails_alone

@@ -10,8 +10,16 @@ use crate::build::{self, NOW};
 
 impl<S: Subject> Fixture<'_, S> {
     async fn cap_usage(&self, partner_id: PartnerId, counter: &CapCounter) -> i64 {
-        let used = self.store.cap_usage(partner_id, vec![counter.clone()]).await;
-        used.unwrap()[0]
+        self.cap_usage_up_to(partner_id, counter, None).await
+    }
+
+    async fn cap_usage_up_to(&self, partner_id: PartnerId, counter: &CapCounter, cap: Option<i64>) -> i64 {
+        let check = CapCheck {
+            counter: counter.clone(),
+            added: 1,
+            cap,
+        };
+        self.store.cap_usage(partner_id, vec![check]).await.unwrap()[0]
     }
 
     pub(super) async fn count_pending_orders(&self) -> i64 {
@@ -113,4 +121,18 @@ pub async fn vouchers_of_order_beyond_a_cap_are_free<S: Subject>(mut fixture: Fi
     let fits = within(vec![spend(1, 1)], fixture.delivered_order("fits", &gifts));
     assert_committed(&fixture.commit(&[fits]).await);
     assert_eq!(fixture.balance().await, INITIAL_BALANCE - 2 * PRICE);
+}
+
+/// Orders are counted up to one more than the cap, however many there are.
+pub async fn orders_are_counted_up_to_the_cap<S: Subject>(mut fixture: Fixture<'_, S>) {
+    for name in ["a", "b", "c"] {
+        fixture.must_commit(&fixture.pending_order(name, 1)).await;
+    }
+    let since = OrderId::lower_bound_at(NOW - time::Duration::days(1));
+    for counter in [CapCounter::PendingOrders, CapCounter::RecentOrders(since)] {
+        for (cap, expected) in [(Some(0), 1), (Some(1), 2), (Some(9), 3), (None, 3)] {
+            let used = fixture.cap_usage_up_to(fixture.partner, &counter, cap).await;
+            assert_eq!(used, expected, "{counter:?} {cap:?}");
+        }
+    }
 }

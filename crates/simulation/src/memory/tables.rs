@@ -165,16 +165,19 @@ impl Tables {
         receipt
     }
 
-    /// What a partner has used of a cap.
-    pub(super) fn cap_usage(&self, partner_id: PartnerId, counter: &CapCounter) -> i64 {
+    /// What a partner has used of a cap; orders are counted up to one more than the cap.
+    pub(super) fn cap_usage(&self, partner_id: PartnerId, check: &CapCheck) -> i64 {
         let orders = || {
             self.orders
                 .values()
                 .map(|row| &row.order)
                 .filter(|order| order.partner_id == partner_id)
         };
-        let count = |orders: usize| i64::try_from(orders).expect("fewer orders than bits");
-        match counter {
+        let count = |orders: usize| {
+            let orders = i64::try_from(orders).expect("fewer orders than bits");
+            check.cap.map_or(orders, |cap| orders.min(cap + 1))
+        };
+        match &check.counter {
             CapCounter::PendingOrders => count(orders().filter(|order| !order.closed).count()),
             CapCounter::PendingAmount(currency) => {
                 let wallet = WalletKey {
@@ -197,7 +200,7 @@ impl Tables {
                 let own = self
                     .usage
                     .iter()
-                    .filter(|(of, name, _)| *of == partner_id && name == counter);
+                    .filter(|(of, name, _)| *of == partner_id && *name == check.counter);
                 own.map(|(_, _, added)| added).sum()
             }
         }

@@ -167,7 +167,7 @@ pub(super) fn find_exceeded_caps<'a>(
                 .iter()
                 .filter(|(of, name, _)| *of == partner_id && *name == counter);
             let earlier: i64 = earlier.map(|(_, _, number)| number).sum();
-            let used = state.tables.cap_usage(partner_id, &check.counter) + earlier;
+            let used = state.tables.cap_usage(partner_id, check) + earlier;
             if check.is_exceeded(used) && state.has_guard(Guard::Cap) {
                 return true;
             }
