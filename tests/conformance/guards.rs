@@ -37,7 +37,7 @@ const GUARD_EDITS: &[(&str, &str, &str)] = &[
     ("cap", "v_number + v_row.added > v_free", "false"),
     (
         "running-cap",
-        "v_used := v_used || jsonb_build_object(v_counter, v_number + v_row.added);",
+        "v_adding := v_adding || jsonb_build_object(v_counter, v_number + v_row.added);",
         "NULL;",
     ),
     ("chunk-lock", "FOR SHARE", ""),

@@ -42,6 +42,7 @@ macro_rules! conformance_cases {
             orders_of_partner_are_counted_up_to_limit
             record_beyond_a_cap_is_stale
             caps_apply_within_batch
+            stale_record_does_not_count_within_batch
             vouchers_of_order_beyond_a_cap_are_free
             orders_are_counted_up_to_the_cap
             aborted_batch_writes_nothing

@@ -4,7 +4,9 @@ use vouchsafe_actors::ports::record::{Record, Verdict};
 use vouchsafe_domain::cap::{CapCheck, CapCounter};
 use vouchsafe_domain::ids::{CredentialId, OrderId, PartnerId};
 
-use super::fixture::{Fixture, INITIAL_BALANCE, PRICE, STALE_CAP, assert_committed, wallet_state};
+use super::fixture::{
+    Fixture, INITIAL_BALANCE, PRICE, STALE_BALANCE, STALE_CAP, assert_committed, wallet_state,
+};
 use super::subject::Subject;
 use crate::build::{self, NOW};
 
@@ -110,6 +112,28 @@ pub async fn caps_apply_within_batch<S: Subject>(mut fixture: Fixture<'_, S>) {
     fixture.assert_absent(&batch[2]).await;
     let wallet = wallet_state(4, INITIAL_BALANCE - 300);
     assert_eq!(fixture.wallet_state().await, Some(wallet));
+}
+
+/// A record that is stale for its balance, or for the second of its caps, counts neither for caps nor for the balance of those after it.
+pub async fn stale_record_does_not_count_within_batch<S: Subject>(mut fixture: Fixture<'_, S>) {
+    let order = |name: &str, amount: i64, caps: Vec<CapCheck>| {
+        within(caps, build::pending_order(fixture.partner, name, amount))
+    };
+    let cancellation = CapCheck {
+        counter: CapCounter::Cancellations(NOW.date()),
+        added: 1,
+        cap: Some(0),
+    };
+    let batch = [
+        order("uncovered", INITIAL_BALANCE + 1, vec![spend(100, 100)]),
+        order("second cap", INITIAL_BALANCE, vec![spend(100, 100), cancellation]),
+        order("fits", INITIAL_BALANCE, vec![spend(100, 100)]),
+    ];
+    let verdicts = fixture.commit(&batch).await;
+    let fits = Verdict::Committed(Some(wallet_state(2, 0)));
+    assert_eq!(verdicts, [STALE_BALANCE, STALE_CAP, fits]);
+    let counter = spend(0, 0).counter;
+    assert_eq!(fixture.cap_usage(fixture.partner, &counter).await, 100);
 }
 
 /// A delivered order beyond a cap gives its vouchers back: the next order has them.
