@@ -192,6 +192,7 @@ impl Store for MemoryStore {
         partner_id: PartnerId,
         checks: Vec<CapCheck>,
     ) -> StoreFuture<'_, Result<Vec<i64>, Unavailable>> {
+        self.db.faults().cap_reads += 1;
         Box::pin(async move {
             self.db.simulate_read(&self.owner.node).await?;
             let usage = |state: &mut State| {
