@@ -68,9 +68,18 @@ pub struct OrderRate {
 }
 
 impl Caps {
-    /// These caps with those of `defaults` that they lack, amounts by currency.
+    /// Whether nothing is capped.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// These caps with those of `defaults` that they lack, amounts by currency. Without any they exempt from the defaults, too.
     #[must_use]
     pub fn or(&self, defaults: &Self) -> Self {
+        if self.is_empty() {
+            return Self::default();
+        }
         Self {
             pending_orders: self.pending_orders.or(defaults.pending_orders),
             pending_amount: self.pending_amount.or(&defaults.pending_amount),
@@ -128,6 +137,7 @@ mod tests {
         let effective =
             r#"{"pending_amount":{"USD":5,"EUR":9},"pending_orders":0,"cancellations_per_day":1}"#;
         assert_eq!(own.or(&defaults), caps(effective));
+        assert_eq!(caps("{}").or(&defaults), Caps::default());
     }
 
     #[test]

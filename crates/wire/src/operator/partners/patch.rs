@@ -88,7 +88,7 @@ pub struct PartnerPatch {
         help = "Rule for orders that wait for approval, as JSON, or `none`"
     ))]
     approval_rule: Option<Nullable<ApprovalRule>>,
-    /// Caps that override those of the settings; null: none.
+    /// Caps that override those of the settings; null: those of the settings apply; an empty object: none apply.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -98,8 +98,8 @@ pub struct PartnerPatch {
     #[cfg_attr(feature = "clap", arg(
         long,
         value_name = "JSON",
-        value_parser = arguments::parse_json::<Caps>,
-        help = "Caps on pending orders, cancellations and spend, as JSON, or `none`"
+        value_parser = arguments::parse_caps,
+        help = "Caps on pending orders, cancellations and spend, as JSON: {} for no caps; or `default` for those of the settings"
     ))]
     caps: Option<Nullable<Caps>>,
     /// Products that the partner may order; null: all.
