@@ -255,6 +255,7 @@ pub const GUARDS: &[(&str, &str)] = &[
     ("voucher", "void_voucher_is_stale"),
     ("give-back-key", "stale_record_releases_its_key"),
     ("give-back-vouchers", "stale_record_releases_its_vouchers"),
+    ("give-back-vouchers", "vouchers_of_order_beyond_a_cap_are_free"),
     ("lease", "disabled_endpoint_is_not_leased"),
     ("lease-owner", "lease_lost_in_crash_is_fenced"),
     ("replays", "successful_attempt_does_not_end_later_replay"),
