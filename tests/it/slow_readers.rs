@@ -171,11 +171,10 @@ async fn slow_readers_are_capped_and_disconnected_and_others_are_served() {
 
 /// Waits until the only place in flight of the key is free again.
 async fn await_free_place(partner: &mut Partner, after: &str) {
-    let served = eventually(
-        &format!("a place to be free after {after}"),
-        WAIT_TIMEOUT,
-        async || Some(partner.get("/wallets").await).filter(|response| response.status.as_u16() == 200),
-    );
+    let event = format!("a place to be free after {after}");
+    let served = eventually(&event, WAIT_TIMEOUT, async || {
+        Some(partner.get("/wallets").await).filter(|response| response.status.as_u16() == 200)
+    });
     served.await;
 }
 
