@@ -1,3 +1,5 @@
+//! Changes of the terms of a partner: validation, merging and removal.
+
 use time::macros::datetime;
 use vouchsafe_domain::limits::Limit;
 
