@@ -182,18 +182,18 @@ async fn await_free_place(partner: &mut Partner, after: &str) {
 async fn place_in_flight_is_free_after_each_end_of_a_request() {
     let service = Instance::start_with(&[
         ("VOUCHSAFE_MAX_IN_FLIGHT", "1"),
-        ("VOUCHSAFE_LIMIT_ORDERS", "2/86400"),
+        ("VOUCHSAFE_LIMIT_ORDERS", "1/86400"),
     ]);
     let mut operator = Operator::of(&service);
     let sale = operator.add_product("vendor", 0).await;
     let mut partner = operator.add_partner("1000").await;
-    let pending = expect_success(&partner.order(&sale, 1).await, 202);
-    await_free_place(&mut partner, "an order").await;
-
     let mut headers = partner.headers("/api/v1/orders", b"{}");
     headers.insert("x-signature", hyper::header::HeaderValue::from_static("t=1,v1=0"));
     expect_error(&partner.post(headers, "{}").await, 401, "INVALID_SIGNATURE");
     await_free_place(&mut partner, "a wrong signature").await;
+
+    let pending = expect_success(&partner.order(&sale, 1).await, 202);
+    await_free_place(&mut partner, "an order").await;
 
     expect_error(&partner.order(&sale, 1).await, 429, "RATE_LIMIT_EXCEEDED");
     await_free_place(&mut partner, "429").await;
