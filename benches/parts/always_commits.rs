@@ -6,7 +6,7 @@ use vouchsafe_actors::ports::record::{Record, Verdict};
 use vouchsafe_actors::ports::store::{
     BatchOutcome, CommitError, LaneStore, RecoverError, Store, StoreFuture, Unavailable,
 };
-use vouchsafe_domain::cap::CapCounter;
+use vouchsafe_domain::cap::CapCheck;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
 use vouchsafe_domain::ledger::WalletState;
@@ -128,7 +128,7 @@ impl Store for AlwaysCommits {
         Box::pin(async { Ok(None) })
     }
 
-    fn cap_usage(&self, _: PartnerId, _: Vec<CapCounter>) -> StoreFuture<'_, Result<Vec<i64>, Unavailable>> {
+    fn cap_usage(&self, _: PartnerId, _: Vec<CapCheck>) -> StoreFuture<'_, Result<Vec<i64>, Unavailable>> {
         unreachable!("the partner has no caps")
     }
 

@@ -124,7 +124,10 @@ DECLARE
     v_feed     integer;
     v_number   bigint;
     v_row      record;
+    v_caps     jsonb[]; -- caps per record; null: none
+    v_unpaid   integer[] := '{}'; -- records with caps that move no money
     v_used     jsonb := '{}'; -- what accepted records add, by counter
+    v_adding   jsonb; -- the same with what the current record adds
     v_counter  text;
     v_free     bigint;
 BEGIN
@@ -350,7 +353,7 @@ BEGIN
     END IF;
 
     -- Caps. The commits of a partner with caps run one after the other from here on, on whichever node; a statement after the lock sees
-    -- what was committed before. What earlier records of the batch add counts, too.
+    -- what was committed before.
     IF p_rest ? 'caps' THEN
         FOR v_row IN
             SELECT DISTINCT r_partner[c.record] AS partner_id
@@ -360,34 +363,52 @@ BEGIN
         LOOP
             PERFORM pg_advisory_xact_lock(hashtextextended(v_row.partner_id::text, 51));
         END LOOP;
-        FOR v_row IN
-            SELECT r_partner[c.record] AS partner_id, c.*
-              FROM jsonb_to_recordset(p_rest -> 'caps')
-                   AS c (record integer, kind text, currency text, credential uuid, day date, since uuid, added bigint, cap bigint)
-        LOOP
-            v_counter := concat_ws('/', v_row.partner_id, v_row.kind, v_row.currency, v_row.credential, v_row.day);
-            v_number := COALESCE((v_used ->> v_counter)::bigint, 0);
-            IF v_verdict[v_row.record] = 0 THEN
-                -- Null without a cap: then what is added counts for later records only.
-                v_free := v_row.cap - cap_usage_v1(v_row.partner_id, v_row.kind, v_row.currency, v_row.credential, v_row.day,
-                                                   v_row.since);
-                IF v_number + v_row.added > v_free THEN /* guard: cap */
-                    v_verdict[v_row.record] := 5;
-                ELSE
-                    v_used := v_used || jsonb_build_object(v_counter, v_number + v_row.added); /* guard: running-cap */
-                END IF;
-            END IF;
-        END LOOP;
+        SELECT array_agg(g.caps ORDER BY r.n), COALESCE(array_agg(r.n ORDER BY r.n) FILTER (WHERE g.caps IS NOT NULL), '{}')
+          INTO v_caps, v_unpaid
+          FROM generate_series(1, v_count) AS r (n)
+          LEFT JOIN (
+                SELECT (c.row ->> 'record')::integer AS record, jsonb_agg(c.row ORDER BY c.n) AS caps
+                  FROM jsonb_array_elements(p_rest -> 'caps') WITH ORDINALITY AS c (row, n)
+                 GROUP BY 1
+               ) AS g ON g.record = r.n;
+        v_unpaid := ARRAY(SELECT n FROM unnest(v_unpaid) AS u (n) WHERE n <> ALL (m_record) ORDER BY n);
     END IF;
 
-    -- Money. Each debit needs enough balance after the accepted debits before it. The wallet rows are locked already.
-    FOR v_n IN 1 .. cardinality(m_record) LOOP
-        v_record := m_record[v_n];
-        v_wallet := m_wallet[v_n];
+    -- Money and caps, record by record: each debit needs enough balance after the accepted debits before it, and each cap room for
+    -- what the record adds after the accepted records before it. A record that is rejected counts for none of them. The wallet rows
+    -- are locked already.
+    FOR v_n IN 1 .. cardinality(m_record) + cardinality(v_unpaid) LOOP
+        v_record := COALESCE(m_record[v_n], v_unpaid[v_n - cardinality(m_record)]);
+        v_wallet := m_wallet[v_n]; -- null: the record moves no money
         IF v_verdict[v_record] = 0 THEN
             IF m_amount[v_n] < 0 AND v_left[v_wallet] + m_amount[v_n] < 0 THEN /* guard: balance */
                 v_verdict[v_record] := 2;
-            ELSE
+            ELSIF v_caps[v_record] IS NOT NULL THEN
+                v_adding := v_used;
+                FOR v_row IN
+                    SELECT r_partner[v_record] AS partner_id, c.*
+                      FROM jsonb_to_recordset(v_caps[v_record])
+                           AS c (kind text, currency text, credential uuid, day date, since uuid, added bigint, cap bigint)
+                LOOP
+                    v_counter := concat_ws('/', v_row.partner_id, v_row.kind, v_row.currency, v_row.credential, v_row.day);
+                    v_number := COALESCE((v_adding ->> v_counter)::bigint, 0);
+                    -- Without a cap, what is added counts for later records only, and nothing is read.
+                    v_free := NULL;
+                    IF v_row.cap IS NOT NULL THEN
+                        v_free := v_row.cap - cap_usage_v1(v_row.partner_id, v_row.kind, v_row.currency, v_row.credential,
+                                                           v_row.day, v_row.since, v_row.cap);
+                    END IF;
+                    IF v_number + v_row.added > v_free THEN /* guard: cap */
+                        v_verdict[v_record] := 5;
+                        EXIT;
+                    END IF;
+                    v_adding := v_adding || jsonb_build_object(v_counter, v_number + v_row.added); /* guard: running-cap */
+                END LOOP;
+                IF v_verdict[v_record] = 0 THEN
+                    v_used := v_adding;
+                END IF;
+            END IF;
+            IF v_verdict[v_record] = 0 AND v_wallet IS NOT NULL THEN
                 v_left[v_wallet] := v_left[v_wallet] + m_amount[v_n]; /* guard: running-balance */
                 v_entry[v_wallet] := v_entry[v_wallet] + 1;
                 v_sequence[v_record] := v_entry[v_wallet];

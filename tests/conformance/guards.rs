@@ -37,7 +37,7 @@ const GUARD_EDITS: &[(&str, &str, &str)] = &[
     ("cap", "v_number + v_row.added > v_free", "false"),
     (
         "running-cap",
-        "v_used := v_used || jsonb_build_object(v_counter, v_number + v_row.added);",
+        "v_adding := v_adding || jsonb_build_object(v_counter, v_number + v_row.added);",
         "NULL;",
     ),
     ("chunk-lock", "FOR SHARE", ""),
@@ -120,7 +120,7 @@ watched! {
     without_chunk_lock "chunk-lock" chunk_locked_by_running_batch_keeps_its_owner;
     without_voucher "voucher" allocated_voucher_is_stale void_voucher_is_stale;
     without_give_back_key "give-back-key" stale_record_releases_its_key;
-    without_give_back_vouchers "give-back-vouchers" stale_record_releases_its_vouchers;
+    without_give_back_vouchers "give-back-vouchers" stale_record_releases_its_vouchers vouchers_of_order_beyond_a_cap_are_free;
     without_give_back_own "give-back-own" allocated_voucher_is_stale;
     without_wallet_missing "wallet-missing" missing_wallet_does_not_affect_other_wallets;
     without_wallet_lock "wallet-lock" wallet_is_locked_before_it_is_read;

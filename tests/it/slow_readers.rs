@@ -10,7 +10,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::metrics::scrape;
 use vouchsafe_test_harness::{
-    Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, text_of,
+    Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, id_of, text_of,
 };
 
 /// Vouchers of an order, as many as an order may have in a line.
@@ -167,4 +167,46 @@ async fn slow_readers_are_capped_and_disconnected_and_others_are_served() {
         unread.unwrap().parse::<usize>().unwrap() >= IN_FLIGHT,
         "{unread:?}"
     );
+}
+
+/// Waits until the only place in flight of the key is free again.
+async fn await_free_place(partner: &mut Partner, after: &str) {
+    let event = format!("a place to be free after {after}");
+    let served = eventually(&event, WAIT_TIMEOUT, async || {
+        Some(partner.get("/wallets").await).filter(|response| response.status.as_u16() == 200)
+    });
+    served.await;
+}
+
+#[tokio::test]
+async fn place_in_flight_is_free_after_each_end_of_a_request() {
+    let service = Instance::start_with(&[
+        ("VOUCHSAFE_MAX_IN_FLIGHT", "1"),
+        ("VOUCHSAFE_LIMIT_ORDERS", "1/86400"),
+    ]);
+    let mut operator = Operator::of(&service);
+    let sale = operator.add_product("vendor", 0).await;
+    let mut partner = operator.add_partner("1000").await;
+    let mut headers = partner.headers("/api/v1/orders", b"{}");
+    headers.insert("x-signature", hyper::header::HeaderValue::from_static("t=1,v1=0"));
+    expect_error(&partner.post(headers, "{}").await, 401, "INVALID_SIGNATURE");
+    await_free_place(&mut partner, "a wrong signature").await;
+
+    let pending = expect_success(&partner.order(&sale, 1).await, 202);
+    await_free_place(&mut partner, "an order").await;
+
+    expect_error(&partner.order(&sale, 1).await, 429, "RATE_LIMIT_EXCEEDED");
+    await_free_place(&mut partner, "429").await;
+
+    let mut waiting = partner.reconnect();
+    let path = format!("/orders/{}", id_of(&pending));
+    let poll = tokio::spawn(async move { waiting.get_with_header(&path, ("prefer", "wait=30")).await });
+    eventually("the long poll to take the place", WAIT_TIMEOUT, async || {
+        (partner.get("/wallets").await.status.as_u16() == 429).then_some(())
+    })
+    .await;
+    // Drops the connection of the client.
+    poll.abort();
+    assert!(poll.await.is_err(), "the long poll has ended");
+    await_free_place(&mut partner, "a client that has left").await;
 }

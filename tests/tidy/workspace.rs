@@ -40,6 +40,13 @@ const FORBIDDEN_DEPENDENCIES: [(&str, &[&str], &str); 4] = [
     ),
 ];
 
+/// Features that no crate may enable, also not as defaults, with the reason.
+const FORBIDDEN_FEATURES: [(&str, &str, &str); 1] = [(
+    "actix-web",
+    "http2",
+    "the deadline of a response belongs to its connection, which HTTP/2 shares between responses",
+)];
+
 /// The crates of the load generator use each other and the public HTTP interface.
 const INDEPENDENT: [&str; 3] = ["vouchsafe-api-client", "vouchsafe-lab", "vouchsafe-load"];
 
@@ -61,6 +68,8 @@ struct Dependency {
     name: String,
     /// `None` for a normal dependency, else `dev` or `build`.
     kind: Option<String>,
+    features: Vec<String>,
+    uses_default_features: bool,
 }
 
 #[derive(Deserialize)]
@@ -151,6 +160,11 @@ impl Workspace {
                 .filter(|(user, forbidden, _)| *user == name && forbidden.contains(&used))
             {
                 found.push(format!("{name}: must not depend on {used}: {reason}"));
+            }
+            for (_, feature, reason) in FORBIDDEN_FEATURES.iter().filter(|(of, _, _)| *of == used) {
+                if dependency.uses_default_features || dependency.features.iter().any(|on| on == feature) {
+                    found.push(format!("{name}: must not enable {feature} of {used}: {reason}"));
+                }
             }
             let is_member = self.packages.iter().any(|member| member.name == used);
             if INDEPENDENT.contains(&name) && is_member && !INDEPENDENT.contains(&used) {

@@ -6,7 +6,9 @@ use super::workspace::{Workspace, generated_block};
 
 /// Packages by name, each with its normal and its dev-dependencies.
 fn workspace(packages: &[(&str, &[&str], &[&str])]) -> Workspace {
-    let dependency = |kind: &str, name: &str| format!(r#"{{"name": "{name}", "kind": {kind}}}"#);
+    let dependency = |kind: &str, name: &str| {
+        format!(r#"{{"name": "{name}", "kind": {kind}, "features": [], "uses_default_features": false}}"#)
+    };
     let packages: Vec<_> = packages
         .iter()
         .map(|(name, normal, dev)| {
@@ -42,6 +44,25 @@ fn circular_dev_dependency_is_found() {
     // Each crate's tests may use the other crate, as long as no build needs both ways.
     let mutual = workspace(&[("left", &[], &["right"]), ("right", &[], &["left"])]);
     assert_eq!(mutual.violations(), Vec::<String>::new());
+}
+
+#[test]
+fn forbidden_feature_is_found() {
+    for (features, defaults, count) in [
+        ("", false, 0),
+        ("\"http2\"", false, 1),
+        ("", true, 1),
+        ("\"macros\"", false, 0),
+    ] {
+        let dependency = format!(
+            r#"{{"name": "actix-web", "kind": null, "features": [{features}], "uses_default_features": {defaults}}}"#
+        );
+        let found = Workspace::parse(&format!(
+            r#"{{"packages": [{{"name": "server", "manifest_path": "/none/Cargo.toml", "targets": [], "dependencies": [{dependency}]}}]}}"#
+        ))
+        .violations();
+        assert_eq!(found.len(), count, "{features} {defaults}: {found:?}");
+    }
 }
 
 #[test]

@@ -22,9 +22,8 @@ pub(super) async fn usage(
     if checks.is_empty() {
         return Ok(Vec::new());
     }
-    let counters = checks.iter().map(|check| check.counter.clone()).collect();
     match deadline
-        .with_timeout(engine.store.cap_usage(partner_id, counters))
+        .with_timeout(engine.store.cap_usage(partner_id, checks.to_vec()))
         .await?
     {
         Ok(used) => Ok(used),
@@ -43,14 +42,13 @@ pub struct OrderCaps {
     pub family_id: CredentialId,
 }
 
-/// What an order counts against, and the state of these counters before its first hold.
+/// What an order counts against, and the state of the order rate before its first hold.
 #[derive(Debug, Default)]
 pub(super) struct OrderChecks {
     spend: Vec<CapCheck>,
     rate: Vec<CapCheck>,
     pending: Vec<CapCheck>,
     is_rate_exceeded: bool,
-    pending_exceeded: Option<CapExceeded>,
 }
 
 /// How an order is accepted.
@@ -64,7 +62,7 @@ pub(super) enum Acceptance {
 }
 
 impl OrderChecks {
-    /// Reads the counters. `Ok(Err(_))`: a cap on spend does not permit the order.
+    /// Reads the counters of every order. `Ok(Err(_))`: a cap on spend does not permit the order.
     pub(super) async fn read(
         engine: &Engine,
         partner_id: PartnerId,
@@ -75,16 +73,14 @@ impl OrderChecks {
         let spend = caps.spend_checks(total, *family_id, at);
         let rate = caps.rate_checks(total, at);
         let pending = caps.pending_checks(total);
-        let all = [&spend[..], &rate, &pending].concat();
+        let all = [&spend[..], &rate].concat();
         let used = usage(engine, partner_id, &all, deadline).await?;
-        let (used_spend, used) = used.split_at_checked(spend.len()).ok_or(FlowError::Unavailable)?;
-        let (used_rate, used_pending) = used.split_at_checked(rate.len()).ok_or(FlowError::Unavailable)?;
+        let (used_spend, used_rate) = used.split_at_checked(spend.len()).ok_or(FlowError::Unavailable)?;
         if let Some(exceeded) = CapCheck::first_exceeded(&spend, used_spend) {
             return Ok(Err(exceeded));
         }
         Ok(Ok(Self {
             is_rate_exceeded: CapCheck::first_exceeded(&rate, used_rate).is_some(),
-            pending_exceeded: CapCheck::first_exceeded(&pending, used_pending),
             spend,
             rate,
             pending,
@@ -96,11 +92,24 @@ impl OrderChecks {
         self.is_rate_exceeded
     }
 
+    /// Whether an order that is accepted so counts against caps of pending orders.
+    pub(super) fn has_pending(&self, acceptance: Acceptance) -> bool {
+        acceptance != Acceptance::Delivered && !self.pending.is_empty()
+    }
+
+    /// Reads the counters of pending orders. An order that is delivered at once does without.
+    pub(super) async fn find_pending_exceeded(
+        &self,
+        engine: &Engine,
+        partner_id: PartnerId,
+        deadline: &DecisionDeadline,
+    ) -> Result<Option<CapExceeded>, FlowError> {
+        let used = usage(engine, partner_id, &self.pending, deadline).await?;
+        Ok(CapCheck::first_exceeded(&self.pending, &used))
+    }
+
     /// What the commit verifies for an order that is accepted so.
-    ///
-    /// # Errors
-    /// [`CapExceeded`] if the order would be one pending order too many.
-    pub(super) fn of(self, acceptance: Acceptance) -> Result<Vec<CapCheck>, CapExceeded> {
+    pub(super) fn of(self, acceptance: Acceptance) -> Vec<CapCheck> {
         let mut checks = self.spend;
         // An order under approval is not held up again, but those after it count it.
         let bounded = acceptance != Acceptance::UnderApproval;
@@ -109,11 +118,8 @@ impl OrderChecks {
             ..check
         }));
         if acceptance != Acceptance::Delivered {
-            if let Some(exceeded) = self.pending_exceeded {
-                return Err(exceeded);
-            }
             checks.extend(self.pending);
         }
-        Ok(checks)
+        checks
     }
 }

@@ -4,9 +4,10 @@
 //! |---|---|---|
 //! | acquire the key | key, admission permit | nothing |
 //! | price the lines | the order with its total | nothing |
-//! | read what the partner has used of its caps, if it has some | the counters | nothing |
+//! | read what the partner has used of its caps on spend and order rate, if it has some | the counters | nothing |
 //! | count the partner's earlier orders, if the approval rule needs it | the count | nothing |
 //! | hold the money, then the vouchers, SKU by SKU in sort order | holds | nothing |
+//! | read what the partner has used of its caps on pending orders, if it has some and the order waits | the counters | nothing |
 //! | submit the record | the lane owns everything | nothing |
 //! | commit | holds settled | order, allocations, debit, ledger entry, response under its key, events |
 //! | respond | nothing | the same |
@@ -152,10 +153,15 @@ pub async fn place_order(
         };
         let needs_approval = checks.is_rate_exceeded();
         let decision = decide(engine, &command, &priced, (at, needs_approval), &attempt.deadline).await?;
-        let checks = match decision.acceptance() {
-            Some(acceptance) => checks.of(acceptance).map_err(PlaceOrderError::Cap)?,
-            None => Vec::new(),
-        };
+        let acceptance = decision.acceptance();
+        if acceptance.is_some_and(|acceptance| checks.has_pending(acceptance)) {
+            // Under the hold of the money: a slow read delays only orders that need the same money. Boxed as above.
+            let exceeded = checks.find_pending_exceeded(engine, command.partner_id, &attempt.deadline);
+            if let Some(exceeded) = Box::pin(exceeded).await? {
+                return Err(PlaceOrderError::Cap(exceeded));
+            }
+        }
+        let checks = acceptance.map_or_else(Vec::new, |acceptance| checks.of(acceptance));
         let draft = OrderDraft {
             command: &command,
             priced: &priced,

@@ -48,19 +48,36 @@ enum VerdictLabel {
     KeyKnown,
     StaleBalance,
     StaleStock,
+    StaleCap,
     StateChanged,
     Poisoned,
 }
 
 impl VerdictLabel {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Committed,
         Self::KeyKnown,
         Self::StaleBalance,
         Self::StaleStock,
+        Self::StaleCap,
         Self::StateChanged,
         Self::Poisoned,
     ];
+
+    /// The labels under which a verdict counts.
+    const fn of(verdict: &Verdict) -> &'static [Self] {
+        match verdict {
+            Verdict::Committed(_) => &[Self::Committed],
+            Verdict::KeyKnown(_) => &[Self::KeyKnown],
+            Verdict::Stale(StaleReason::Balance) => &[Self::StaleBalance],
+            Verdict::Stale(StaleReason::Stock) => &[Self::StaleStock],
+            Verdict::Stale(StaleReason::Unclear) => &[Self::StaleBalance, Self::StaleStock],
+            Verdict::Stale(StaleReason::StateChanged) => &[Self::StateChanged],
+            Verdict::Stale(StaleReason::Cap) => &[Self::StaleCap],
+            // Its earlier response was counted when it was stored.
+            Verdict::Stale(StaleReason::KeyPurged) => &[],
+        }
+    }
 }
 
 impl EncodeLabelValue for VerdictLabel {
@@ -70,6 +87,7 @@ impl EncodeLabelValue for VerdictLabel {
             Self::KeyKnown => "key_known",
             Self::StaleBalance => "stale_balance",
             Self::StaleStock => "stale_stock",
+            Self::StaleCap => "stale_cap",
             Self::StateChanged => "state_changed",
             Self::Poisoned => "poisoned",
         })
@@ -248,26 +266,11 @@ impl LaneMetrics {
     }
 
     pub(super) fn record_verdicts(&self, verdicts: &[Verdict]) {
-        let count = |matches: fn(&Verdict) -> bool| verdicts.iter().filter(|v| matches(v)).count() as u64;
-        for (label, matches) in [
-            (
-                VerdictLabel::Committed,
-                (|v| matches!(v, Verdict::Committed(_))) as fn(&Verdict) -> bool,
-            ),
-            (VerdictLabel::KeyKnown, |v| matches!(v, Verdict::KeyKnown(_))),
-            (
-                VerdictLabel::StaleBalance,
-                |v| matches!(v, Verdict::Stale(stale) if stale.is_balance_suspect()),
-            ),
-            (
-                VerdictLabel::StaleStock,
-                |v| matches!(v, Verdict::Stale(stale) if stale.is_stock_suspect()),
-            ),
-            (VerdictLabel::StateChanged, |v| {
-                matches!(v, Verdict::Stale(StaleReason::StateChanged))
-            }),
-        ] {
-            self.metrics.verdict_counter(label).inc_by(count(matches));
+        for label in VerdictLabel::ALL {
+            let counted = verdicts
+                .iter()
+                .filter(|verdict| VerdictLabel::of(verdict).contains(&label));
+            self.metrics.verdict_counter(label).inc_by(counted.count() as u64);
         }
     }
 
@@ -320,5 +323,20 @@ impl Drop for CommitTimer<'_> {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         self.lane.last_commit_us.store(micros, Ordering::Relaxed);
         self.lane.metrics.commit_seconds.observe(duration.as_secs_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stale_verdict_counts_under_its_reason() {
+        let metrics = JournalMetrics::default();
+        let lane = LaneMetrics::new(metrics.clone());
+        let stale = [StaleReason::Cap, StaleReason::Unclear, StaleReason::KeyPurged];
+        lane.record_verdicts(&stale.map(Verdict::Stale));
+        let counts = VerdictLabel::ALL.map(|label| metrics.verdict_counter(label).get());
+        assert_eq!(counts, [0, 0, 1, 1, 1, 0, 0]);
     }
 }

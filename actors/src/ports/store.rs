@@ -7,7 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use uuid::Uuid;
-use vouchsafe_domain::cap::CapCounter;
+use vouchsafe_domain::cap::CapCheck;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
 use vouchsafe_domain::ledger::WalletState;
@@ -151,14 +151,14 @@ pub trait Store: Send + Sync + 'static {
     /// [`Unavailable`].
     fn count_orders(&self, partner_id: PartnerId, limit: u32) -> StoreFuture<'_, Result<u64, Unavailable>>;
 
-    /// Reads counters of this partner.
+    /// Reads the counters of the checks of this partner. Numbers of orders are counted up to one more than the cap.
     ///
     /// # Errors
     /// [`Unavailable`].
     fn cap_usage(
         &self,
         partner_id: PartnerId,
-        counters: Vec<CapCounter>,
+        checks: Vec<CapCheck>,
     ) -> StoreFuture<'_, Result<Vec<i64>, Unavailable>>;
 
     /// Reads a payout of this partner; `None` if there is none.

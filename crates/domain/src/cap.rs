@@ -9,7 +9,7 @@ use crate::partner::caps::Caps;
 /// A number that the database has or counts for each partner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CapCounter {
-    /// Orders that are `PENDING` or `PROCESSING`.
+    /// Orders of which something is still to be delivered.
     PendingOrders,
     /// Paid for orders that are not delivered yet. Minor units.
     PendingAmount(Currency),

@@ -51,6 +51,7 @@ pub mod search;
 #[cfg(feature = "sqlx")]
 mod sql;
 pub mod stock;
+pub mod stored;
 #[cfg(feature = "utoipa")]
 pub mod text_schema;
 pub mod timestamp;

@@ -37,7 +37,7 @@ pub struct Partner {
     /// When orders need the approval of an operator; null means never.
     #[cfg_attr(feature = "utoipa", schema(required))]
     pub approval_rule: Option<ApprovalRule>,
-    /// Caps that override those of the service's settings; null means none.
+    /// Caps that override those of the service's settings; null means those of the settings, an empty object means none.
     #[cfg_attr(feature = "utoipa", schema(required))]
     pub caps: Option<Caps>,
     /// Products that the partner may order; null means all.

@@ -78,7 +78,7 @@ pub struct PartnerAccess {
     pub cancel_window_s: u32,
     /// When an order needs an operator's approval; `None` is never.
     pub approval_rule: Option<Arc<ApprovalRule>>,
-    /// The partner's own caps; `None` leaves them to the settings.
+    /// The partner's own caps; `None` leaves them to the settings, and empty ones exempt the partner from all.
     pub caps: Option<Arc<Caps>>,
 }
 
@@ -109,10 +109,11 @@ impl PartnerAccess {
     /// The caps that apply to the partner; `None` without any.
     #[must_use]
     pub fn effective_caps(&self, defaults: Option<&Arc<Caps>>) -> Option<Arc<Caps>> {
-        match (&self.caps, defaults) {
+        let caps = match (&self.caps, defaults) {
             (Some(own), Some(defaults)) => Some(Arc::new(own.or(defaults))),
             (own, defaults) => own.as_ref().or(defaults).cloned(),
-        }
+        };
+        caps.filter(|caps| !caps.is_empty())
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! For each guard of a commit or a flush at least one case fails when the guard is removed; [`GUARDS`] lists them.
 
+mod caps;
 mod changes;
 mod claims;
 mod commits;
@@ -15,6 +16,7 @@ mod money;
 mod stock;
 mod subject;
 
+pub use caps::*;
 pub use changes::*;
 pub use claims::*;
 pub use commits::*;
@@ -40,6 +42,9 @@ macro_rules! conformance_cases {
             orders_of_partner_are_counted_up_to_limit
             record_beyond_a_cap_is_stale
             caps_apply_within_batch
+            stale_record_does_not_count_within_batch
+            vouchers_of_order_beyond_a_cap_are_free
+            orders_are_counted_up_to_the_cap
             aborted_batch_writes_nothing
             poisoned_record_fails_alone
             contended_record_fails_alone
@@ -250,6 +255,7 @@ pub const GUARDS: &[(&str, &str)] = &[
     ("voucher", "void_voucher_is_stale"),
     ("give-back-key", "stale_record_releases_its_key"),
     ("give-back-vouchers", "stale_record_releases_its_vouchers"),
+    ("give-back-vouchers", "vouchers_of_order_beyond_a_cap_are_free"),
     ("lease", "disabled_endpoint_is_not_leased"),
     ("lease-owner", "lease_lost_in_crash_is_fenced"),
     ("replays", "successful_attempt_does_not_end_later_replay"),

@@ -3,17 +3,17 @@
 use sqlx::PgPool;
 use time::Date;
 use uuid::Uuid;
-use vouchsafe_domain::cap::CapCounter;
+use vouchsafe_domain::cap::CapCheck;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::Currency;
 
-/// Reads the counters, in their order.
+/// Reads the counters of the checks, in their order.
 pub(super) async fn read(
     pool: &PgPool,
     partner_id: PartnerId,
-    counters: &[CapCounter],
+    checks: &[CapCheck],
 ) -> Result<Vec<i64>, sqlx::Error> {
-    let columns: Vec<_> = counters.iter().map(CapCounter::columns).collect();
+    let columns: Vec<_> = checks.iter().map(|check| check.counter.columns()).collect();
     let kinds: Vec<&str> = columns.iter().map(|counter| counter.kind).collect();
     let currencies: Vec<Option<Currency>> = columns.iter().map(|counter| counter.currency).collect();
     let credentials: Vec<Option<Uuid>> = columns
@@ -25,10 +25,11 @@ pub(super) async fn read(
         .iter()
         .map(|counter| counter.since.map(|id| id.as_uuid()))
         .collect();
+    let caps: Vec<Option<i64>> = checks.iter().map(|check| check.cap).collect();
     sqlx::query_scalar!(
-        r#"SELECT cap_usage_v1($1, c.kind, c.currency, c.credential, c.day, c.since) AS "used!"
-             FROM unnest($2::text[], $3::text[], $4::uuid[], $5::date[], $6::uuid[])
-                  WITH ORDINALITY AS c (kind, currency, credential, day, since, n)
+        r#"SELECT cap_usage_v1($1, c.kind, c.currency, c.credential, c.day, c.since, c.cap) AS "used!"
+             FROM unnest($2::text[], $3::text[], $4::uuid[], $5::date[], $6::uuid[], $7::bigint[])
+                  WITH ORDINALITY AS c (kind, currency, credential, day, since, cap, n)
             ORDER BY c.n"#,
         partner_id as _,
         &kinds as _,
@@ -36,6 +37,7 @@ pub(super) async fn read(
         &credentials as _,
         &days as _,
         &since as _,
+        &caps as _,
     )
     .fetch_all(pool)
     .await

@@ -9,7 +9,7 @@ use sqlx::postgres::PgConnectOptions;
 use tracing::warn;
 use uuid::Uuid;
 use vouchsafe_actors::ports::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
-use vouchsafe_domain::cap::CapCounter;
+use vouchsafe_domain::cap::CapCheck;
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
@@ -334,9 +334,9 @@ impl Store for PgNode {
     fn cap_usage(
         &self,
         partner_id: PartnerId,
-        counters: Vec<CapCounter>,
+        checks: Vec<CapCheck>,
     ) -> StoreFuture<'_, Result<Vec<i64>, Unavailable>> {
-        self.run(move |pool| async move { cap_usage::read(&pool, partner_id, &counters).await })
+        self.run(move |pool| async move { cap_usage::read(&pool, partner_id, &checks).await })
     }
 
     fn load_payout(

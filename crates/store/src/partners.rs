@@ -12,6 +12,7 @@ use vouchsafe_domain::partner::approval_rule::ApprovalRule;
 use vouchsafe_domain::partner::caps::Caps;
 use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_domain::scope::Scope;
+use vouchsafe_domain::stored::Stored;
 
 use super::audit::{self, AuditActor, to_bigint};
 use super::cap_usage;
@@ -22,8 +23,8 @@ macro_rules! select_partners {
     ($rest:literal $(, $argument:expr)* $(,)?) => {
         sqlx::query!(
             r#"SELECT partner_id AS "partner_id: PartnerId", name, allowlist AS "allowlist: Allowlist",
-                      limits AS "limits: Json<Limits>", ceilings AS "ceilings: Json<Limits>", suspended, codes_blocked,
-                      approval_rule AS "approval_rule: Json<ApprovalRule>", caps AS "caps: Json<Caps>",
+                      limits AS "limits: Json<Stored<Limits>>", ceilings AS "ceilings: Json<Stored<Limits>>", suspended, codes_blocked,
+                      approval_rule AS "approval_rule: Json<ApprovalRule>", caps AS "caps: Json<Stored<Caps>>",
                       catalogue AS "catalogue: Json<Scope>", cancel_window_s, certified_at, agreement_signed_at, created_at,
                       updated_at
                  FROM partners "# + $rest
@@ -33,12 +34,12 @@ macro_rules! select_partners {
             partner_id: row.partner_id,
             name: row.name,
             allowlist: row.allowlist,
-            limits: row.limits.0,
-            ceilings: row.ceilings.map(|ceilings| ceilings.0).unwrap_or_default(),
+            limits: row.limits.0.0,
+            ceilings: row.ceilings.map(|ceilings| ceilings.0.0).unwrap_or_default(),
             suspended: row.suspended,
             codes_blocked: row.codes_blocked,
             approval_rule: row.approval_rule.map(|rule| rule.0),
-            caps: row.caps.map(|caps| caps.0),
+            caps: row.caps.map(|caps| caps.0.0),
             catalogue: row.catalogue.map(|scope| scope.0),
             cancel_window_s: row.cancel_window_s.cast_unsigned(),
             certified_at: row.certified_at,

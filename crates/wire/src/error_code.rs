@@ -256,7 +256,7 @@ codes! {
         "Wait until orders are delivered, cancel some, or order less. Nothing was executed, and the idempotency key is unused. The message says how much is left. The operator can raise the limit.";
     /// The partner has cancelled as many orders of this day (UTC) as it may.
     CancellationLimitReached = 429 "CANCELLATION_LIMIT_REACHED" true
-        "Cancel the order on the next day (UTC), within its cancellation period, or ask the operator to cancel it or to raise the limit.";
+        "Cancel the order on the next day (UTC), unless its cancellation period ends earlier; then ask the operator to cancel it or to raise the limit.";
     /// The order exceeds what the partner, or its credential, may spend on a day (UTC) in this currency.
     SpendLimitReached = 429 "SPEND_LIMIT_REACHED" true
         "Order less, or wait until the next day (UTC). Nothing was executed, and the idempotency key is unused. The message says how much is left. Cancelled orders count, too. The operator can raise the limit.";

@@ -40,7 +40,7 @@ struct Connection {
     /// A duplicate, since actix keeps the socket to itself. Dropped together with actix's.
     socket: OwnedFd,
     deadline: Duration,
-    /// The number of large bodies so far.
+    /// The number of bodies so far.
     bodies: Cell<u64>,
 }
 
@@ -68,7 +68,9 @@ pub(crate) fn watch_connection(connection: &dyn Any, data: &mut Extensions, dead
             }));
         }
         // No free descriptor: the kernel's timeout remains.
-        Err(error) => log_failure(Err(error)),
+        Err(error) => {
+            tracing::warn!(error.message = %error, "connection has no deadline for responses");
+        }
     }
 }
 
@@ -100,9 +102,7 @@ pub(crate) async fn deliver<B: MessageBody + 'static>(
     let response = next.call(request).await?;
     let request = response.request();
     let place = request.extensions_mut().remove::<InFlightRequest>();
-    let is_large =
-        matches!(response.response().body().size(), BodySize::Sized(size) if size > SMALL_BODY_BYTES);
-    let ended = is_large.then(|| start_deadline(request)).flatten();
+    let ended = start_deadline(request, response.response().body().size());
     Ok(response.map_body(|_, body| DeliveredBody::new(body, place, ended)))
 }
 
@@ -115,12 +115,11 @@ impl Drop for BodyEnd {
     }
 }
 
-/// Resets the connection of the request if its response is not read in time.
-fn start_deadline(request: &HttpRequest) -> Option<BodyEnd> {
+/// Resets the connection of the request if its response is large and not read in time.
+fn start_deadline(request: &HttpRequest, size: BodySize) -> Option<BodyEnd> {
     let connection = request.conn_data::<Rc<Connection>>()?;
+    let body = connection.start_body(size)?;
     let service = request.app_data::<web::Data<Service>>()?.clone();
-    let body = connection.bodies.get() + 1;
-    connection.bodies.set(body);
     let has_ended = Rc::new(Cell::new(false));
     let (connection, deadline) = (Rc::downgrade(connection), connection.deadline);
     let end = BodyEnd(Rc::clone(&has_ended));
@@ -131,9 +130,7 @@ fn start_deadline(request: &HttpRequest) -> Option<BodyEnd> {
         let Some(connection) = connection.upgrade() else {
             return;
         };
-        // The socket of a client that reads a later response now may be full; that response has a deadline of its own.
-        let is_latest = connection.bodies.get() == body;
-        if !has_ended.get() || is_latest && !connection.is_writable() {
+        if connection.is_unread(body, has_ended.get()) {
             connection.reset();
             service.metrics.record_unread_response();
         }
@@ -142,6 +139,19 @@ fn start_deadline(request: &HttpRequest) -> Option<BodyEnd> {
 }
 
 impl Connection {
+    /// Counts a body that starts. Returns its number if it is large.
+    fn start_body(&self, size: BodySize) -> Option<u64> {
+        let body = self.bodies.get() + 1;
+        self.bodies.set(body);
+        matches!(size, BodySize::Sized(size) if size > SMALL_BODY_BYTES).then_some(body)
+    }
+
+    /// Whether the client has not read a body. If a later one has started, the client has read this one: a full socket is then that of
+    /// the later one, which has a deadline of its own, is small, or is a stream.
+    fn is_unread(&self, body: u64, has_ended: bool) -> bool {
+        !has_ended || self.bodies.get() == body && !self.is_writable()
+    }
+
     fn is_writable(&self) -> bool {
         let mut sockets = [PollFd::new(&self.socket, PollFlags::OUT)];
         let at_once = Timespec {
@@ -214,5 +224,51 @@ impl MessageBody for DeliveredBody {
             Rest::Bytes(bytes) => Poll::Ready(Some(Ok(bytes.split_to(bytes.len().min(PIECE_BYTES))))),
             Rest::Other(body) => Pin::new(body).poll_next(context),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    /// A connection whose client reads nothing, and the client.
+    fn full_connection() -> (Connection, UnixStream) {
+        let (mut socket, client) = UnixStream::pair().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        while socket.write(&[0; 4096]).is_ok() {}
+        let connection = Connection {
+            socket: socket.into(),
+            deadline: Duration::ZERO,
+            bodies: Cell::new(0),
+        };
+        (connection, client)
+    }
+
+    #[test]
+    fn full_socket_of_a_later_body_does_not_count_against_an_earlier_one() {
+        for later in [
+            BodySize::Sized(1),
+            BodySize::Stream,
+            BodySize::Sized(SMALL_BODY_BYTES + 1),
+        ] {
+            let (connection, _client) = full_connection();
+            let large = connection
+                .start_body(BodySize::Sized(SMALL_BODY_BYTES + 1))
+                .unwrap();
+            assert!(connection.is_unread(large, true), "its end is in the full socket");
+            connection.start_body(later);
+            assert!(!connection.is_unread(large, true), "{later:?}");
+            assert!(connection.is_unread(large, false), "{later:?}");
+        }
+    }
+
+    #[test]
+    fn small_body_and_stream_have_no_deadline() {
+        let (connection, _client) = full_connection();
+        assert_eq!(connection.start_body(BodySize::Sized(SMALL_BODY_BYTES)), None);
+        assert_eq!(connection.start_body(BodySize::Stream), None);
     }
 }

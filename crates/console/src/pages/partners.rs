@@ -144,7 +144,7 @@ const ACTIONS: &[Action] = &[
         "Change the caps",
         &[Input::new("caps", "Caps", InputKind::Json)
             .current()
-            .hint("JSON such as {\"pending_orders\":50,\"cancellations_per_day\":20,\"spend_per_day\":{\"USD\":\"5000.00\"},\"approval_over\":{\"within_s\":600,\"orders\":30}}. Empty: those of the settings.")],
+            .hint("JSON such as {\"pending_orders\":50,\"cancellations_per_day\":20,\"spend_per_day\":{\"USD\":\"5000.00\"},\"approval_over\":{\"within_s\":600,\"orders\":30}}. {}: none. Empty: those of the settings.")],
     ),
     change(
         "terms",

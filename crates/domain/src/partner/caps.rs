@@ -9,12 +9,15 @@ use super::approval_rule::Thresholds;
 /// Longest window of an order rate: one day. Seconds.
 pub const MAX_RATE_WINDOW_S: u32 = 86_400;
 
+/// Longest window of an order rate with amounts: one hour. Each order adds up the totals of its window. Seconds.
+pub const MAX_AMOUNT_WINDOW_S: u32 = 3_600;
+
 /// Caps of a partner. Without any, nothing is capped.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = PartnerCaps))]
 #[serde(deny_unknown_fields)]
 pub struct Caps {
-    /// Maximum number of orders that are `PENDING` or `PROCESSING`.
+    /// Maximum number of orders of which something is still to be delivered, also `PARTIALLY_DELIVERED` ones.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -48,7 +51,7 @@ pub struct Caps {
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OrderRate {
-    /// Length of the window in seconds.
+    /// Length of the window in seconds; at most 3,600 with an `amount`.
     #[serde(deserialize_with = "crate::whole_number::required")]
     #[cfg_attr(feature = "utoipa", schema(minimum = 1, maximum = 86_400))]
     pub within_s: u32,
@@ -65,9 +68,18 @@ pub struct OrderRate {
 }
 
 impl Caps {
-    /// These caps with those of `defaults` that they lack, amounts by currency.
+    /// Whether nothing is capped.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// These caps with those of `defaults` that they lack, amounts by currency. Without any they exempt from the defaults, too.
     #[must_use]
     pub fn or(&self, defaults: &Self) -> Self {
+        if self.is_empty() {
+            return Self::default();
+        }
         Self {
             pending_orders: self.pending_orders.or(defaults.pending_orders),
             pending_amount: self.pending_amount.or(&defaults.pending_amount),
@@ -90,6 +102,11 @@ impl Caps {
         if !(1..=MAX_RATE_WINDOW_S).contains(&rate.within_s) {
             return Some(format!(
                 "expected approval_over.within_s of 1 to {MAX_RATE_WINDOW_S}"
+            ));
+        }
+        if !rate.amount.is_empty() && rate.within_s > MAX_AMOUNT_WINDOW_S {
+            return Some(format!(
+                "expected approval_over.within_s of at most {MAX_AMOUNT_WINDOW_S} with an amount"
             ));
         }
         let is_empty = rate.orders.is_none() && rate.amount.is_empty();
@@ -120,13 +137,16 @@ mod tests {
         let effective =
             r#"{"pending_amount":{"USD":5,"EUR":9},"pending_orders":0,"cancellations_per_day":1}"#;
         assert_eq!(own.or(&defaults), caps(effective));
+        assert_eq!(caps("{}").or(&defaults), Caps::default());
     }
 
     #[test]
     fn order_rate_needs_a_window_and_a_bound() {
         for (text, is_valid) in [
             (r#"{"within_s":60,"orders":1}"#, true),
-            (r#"{"within_s":86400,"amount":{"USD":1}}"#, true),
+            (r#"{"within_s":86400,"orders":1}"#, true),
+            (r#"{"within_s":3600,"amount":{"USD":1}}"#, true),
+            (r#"{"within_s":3601,"orders":1,"amount":{"USD":1}}"#, false),
             (r#"{"within_s":0,"orders":1}"#, false),
             (r#"{"within_s":86401,"orders":1}"#, false),
             (r#"{"within_s":60}"#, false),

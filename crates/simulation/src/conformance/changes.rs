@@ -115,6 +115,7 @@ pub async fn partial_delivery_leaves_remainder_pending<S: Subject>(mut fixture: 
         let record = issue_vouchers(&stored, name, &[voucher]);
         fixture.must_commit(&record).await;
         fixture.assert_changed(&record).await;
+        assert_eq!(fixture.count_pending_orders().await, 1, "its rest is pending");
     }
     assert_eq!(fixture.pending().await.0, PRICE);
     let mut remainder = progress(&fixture.load_order(waiting.order.order_id).await, "rest");
@@ -125,6 +126,7 @@ pub async fn partial_delivery_leaves_remainder_pending<S: Subject>(mut fixture: 
     assert_eq!(receipt.balance, build::minor(INITIAL_BALANCE - 2 * PRICE));
     fixture.assert_changed(&record).await;
     assert_eq!(fixture.pending().await.0, 0);
+    assert_eq!(fixture.count_pending_orders().await, 0);
 }
 
 pub async fn cancelled_order_returns_money_and_vouchers<S: Subject>(mut fixture: Fixture<'_, S>) {

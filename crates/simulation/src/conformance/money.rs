@@ -1,13 +1,12 @@
 //! Conformance cases: balances that the commit verifies, record by record.
 
-use vouchsafe_actors::ports::record::{Record, Verdict};
-use vouchsafe_domain::cap::{CapCheck, CapCounter};
-use vouchsafe_domain::ids::{CredentialId, OrderId, PartnerId};
+use vouchsafe_actors::ports::record::Verdict;
+use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::WalletKey;
 
-use super::fixture::{Fixture, INITIAL_BALANCE, STALE_BALANCE, STALE_CAP, assert_committed, wallet_state};
+use super::fixture::{Fixture, INITIAL_BALANCE, STALE_BALANCE, assert_committed, wallet_state};
 use super::subject::Subject;
-use crate::build::{self, NOW};
+use crate::build;
 
 fn yen_wallet(partner_id: PartnerId) -> WalletKey {
     let currency = "JPY".parse().unwrap();
@@ -190,89 +189,4 @@ pub async fn wallet_created_while_blocked_is_credited<S: Subject>(mut fixture: F
     let both = wallet_state(2, 800);
     assert_eq!(verdict, Verdict::Committed(Some(both)));
     assert_eq!(fixture.wallet_state_of(yen).await, Some(both));
-}
-
-/// The commit verifies every cap with what was committed before, and counts what a record adds to the caps of its day.
-pub async fn record_beyond_a_cap_is_stale<S: Subject>(mut fixture: Fixture<'_, S>) {
-    let day = NOW.date();
-    let credential_id = CredentialId::generate();
-    let since = OrderId::lower_bound_at(NOW - time::Duration::days(1));
-    for (name, counter) in [
-        ("pending orders", CapCounter::PendingOrders),
-        ("pending amount", CapCounter::PendingAmount(build::usd())),
-        ("recent orders", CapCounter::RecentOrders(since)),
-        ("recent amount", CapCounter::RecentAmount(since, build::usd())),
-        ("cancellations", CapCounter::Cancellations(day)),
-        ("spend", CapCounter::Spend(day, build::usd(), None)),
-        (
-            "spend of a credential",
-            CapCounter::Spend(day, build::usd(), Some(credential_id)),
-        ),
-    ] {
-        let is_amount = counter.columns().currency.is_some();
-        let added = if is_amount { 100 } else { 1 };
-        let used = fixture
-            .store
-            .cap_usage(fixture.partner, vec![counter.clone()])
-            .await
-            .unwrap()[0];
-        let order = |of: &str, room: i64| {
-            let check = CapCheck {
-                counter: counter.clone(),
-                added,
-                cap: Some(used + room),
-            };
-            Record {
-                caps: vec![check],
-                ..build::pending_order(fixture.partner, &format!("{name} {of}"), 100)
-            }
-        };
-        let (fits, beyond) = (order("fits", added), order("beyond", added));
-        fixture.must_commit(&fits).await;
-        fixture.assert_rejected(&beyond, STALE_CAP).await;
-        let counters = vec![counter.clone()];
-        assert_eq!(
-            fixture.store.cap_usage(fixture.partner, counters).await,
-            Ok(vec![used + added]),
-            "{name}"
-        );
-        let other_partner = build::partner(2);
-        let counters = vec![counter.clone()];
-        assert_eq!(
-            fixture.store.cap_usage(other_partner, counters).await,
-            Ok(vec![0]),
-            "{name}"
-        );
-    }
-}
-
-/// Records of one batch do not exceed a cap together. One that is stale for its cap leaves the others unchanged.
-pub async fn caps_apply_within_batch<S: Subject>(mut fixture: Fixture<'_, S>) {
-    let capped = |name: &str| {
-        let check = CapCheck {
-            counter: CapCounter::Spend(NOW.date(), build::usd(), None),
-            added: 100,
-            cap: Some(250),
-        };
-        Record {
-            caps: vec![check],
-            ..build::pending_order(fixture.partner, name, 100)
-        }
-    };
-    let batch = [
-        capped("a"),
-        capped("b"),
-        capped("c"),
-        build::pending_order(fixture.partner, "uncapped", 100),
-    ];
-    let verdicts = fixture.commit(&batch).await;
-    let committed: Vec<_> = verdicts
-        .iter()
-        .map(|verdict| matches!(verdict, Verdict::Committed(_)))
-        .collect();
-    assert_eq!(committed, [true, true, false, true], "{verdicts:?}");
-    assert_eq!(verdicts[2], STALE_CAP);
-    fixture.assert_absent(&batch[2]).await;
-    let wallet = wallet_state(4, INITIAL_BALANCE - 300);
-    assert_eq!(fixture.wallet_state().await, Some(wallet));
 }

@@ -9,10 +9,10 @@
 //! | text | | the batch: a NUL byte |
 //! | keys | keys | the batch: one key twice; a record whose key is known |
 //! | orders | orders, payouts | a record whose order or payout has changed, or whose returned voucher was retrieved |
-//! | wallets | wallets | a record whose debit is not covered |
+//! | wallets | wallets | |
 //! | chunks | chunks, shared | a record whose chunk the node does not own |
 //! | vouchers | vouchers | a record whose voucher is allocated |
-//! | caps | caps of partners | a record that would exceed a cap |
+//! | money and caps | caps of partners | a record whose debit is not covered, or that would exceed a cap |
 //! | duplicates | | the batch: an order id or transaction id that exists |
 //! | numbers | event numbers | |
 
@@ -28,8 +28,8 @@ use vouchsafe_domain::ids::{OrderId, PayoutId};
 use vouchsafe_domain::voucher::StockVoucher;
 
 use self::verify::{
-    find_allocated_vouchers, find_duplicate, find_exceeded_caps, find_known_key, find_uncovered_debits,
-    has_changed, has_nul_byte, is_owned_by,
+    find_allocated_vouchers, find_duplicate, find_known_key, find_unfunded, has_changed, has_nul_byte,
+    is_owned_by,
 };
 use self::write::{write_record, write_unreleased_claims};
 use super::MemoryDatabase;
@@ -64,10 +64,10 @@ pub(super) async fn execute(
     batch.reject_invalid_text()?;
     batch.claim_keys(db).await?;
     batch.check_orders().await?;
-    batch.check_wallets().await?;
+    batch.lock_wallets().await?;
     batch.check_chunks().await?;
     batch.claim_vouchers().await?;
-    batch.check_caps().await?;
+    batch.check_money_and_caps().await?;
     batch.reject_duplicates()?;
     batch.lock_event_numbers().await?;
     if !fsync.is_zero() {
@@ -184,14 +184,9 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    async fn check_wallets(&mut self) -> Result<(), CommitError> {
+    async fn lock_wallets(&mut self) -> Result<(), CommitError> {
         let wallet = |record: &Record| record.wallet().map(Lock::Wallet);
-        self.lock_rows(wallet, LockMode::Exclusive).await?;
-        let uncovered = self
-            .tx
-            .read(|state| find_uncovered_debits(state, self.accepted_records()))?;
-        self.reject(&uncovered, StaleReason::Balance);
-        Ok(())
+        self.lock_rows(wallet, LockMode::Exclusive).await
     }
 
     async fn check_chunks(&mut self) -> Result<(), CommitError> {
@@ -216,13 +211,15 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    async fn check_caps(&mut self) -> Result<(), CommitError> {
+    async fn check_money_and_caps(&mut self) -> Result<(), CommitError> {
         let caps = |record: &Record| (!record.caps.is_empty()).then_some(Lock::Caps(record.partner_id));
         self.lock_rows(caps, LockMode::Exclusive).await?;
-        let exceeded = self
+        let unfunded = self
             .tx
-            .read(|state| find_exceeded_caps(state, self.accepted_records()));
-        self.reject(&exceeded, StaleReason::Cap);
+            .read(|state| find_unfunded(state, self.accepted_records()))?;
+        for (index, reason) in unfunded {
+            self.reject(&[index], reason);
+        }
         Ok(())
     }
 

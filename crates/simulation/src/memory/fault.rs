@@ -139,6 +139,7 @@ pub(super) struct FaultInjector {
     counts: BTreeMap<FaultKind, u64>,
     commits_sent: u64,
     pub(super) order_counts: u64,
+    pub(super) cap_reads: u64,
     pub(super) flush_latency: FlushLatency,
     /// Every read and every flush fails.
     unavailable: bool,
@@ -305,6 +306,12 @@ impl MemoryDatabase {
     #[must_use]
     pub fn order_counts(&self) -> u64 {
         self.faults().order_counts
+    }
+
+    /// Number of requests to read counters of a partner's caps, regardless of their outcome.
+    #[must_use]
+    pub fn cap_reads(&self) -> u64 {
+        self.faults().cap_reads
     }
 
     /// Count of each kind of fault, including zeros.

@@ -4,7 +4,7 @@
 
 use uuid::Uuid;
 use vouchsafe_actors::ports::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
-use vouchsafe_domain::cap::CapCounter;
+use vouchsafe_domain::cap::CapCheck;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
 use vouchsafe_domain::ledger::WalletState;
@@ -190,14 +190,15 @@ impl Store for MemoryStore {
     fn cap_usage(
         &self,
         partner_id: PartnerId,
-        counters: Vec<CapCounter>,
+        checks: Vec<CapCheck>,
     ) -> StoreFuture<'_, Result<Vec<i64>, Unavailable>> {
+        self.db.faults().cap_reads += 1;
         Box::pin(async move {
             self.db.simulate_read(&self.owner.node).await?;
             let usage = |state: &mut State| {
-                let used = counters
+                let used = checks
                     .iter()
-                    .map(|counter| state.tables.cap_usage(partner_id, counter));
+                    .map(|check| state.tables.cap_usage(partner_id, check));
                 used.collect()
             };
             Ok(self.db.with(usage))

@@ -15,7 +15,7 @@ use vouchsafe_domain::ids::{
 };
 use vouchsafe_domain::ledger::{Movement, PendingDelta, WalletKey, WalletState};
 use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::order::{Order, OrderStatus};
+use vouchsafe_domain::order::Order;
 use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
@@ -165,21 +165,20 @@ impl Tables {
         receipt
     }
 
-    /// What a partner has used of a cap.
-    pub(super) fn cap_usage(&self, partner_id: PartnerId, counter: &CapCounter) -> i64 {
+    /// What a partner has used of a cap; orders are counted up to one more than the cap.
+    pub(super) fn cap_usage(&self, partner_id: PartnerId, check: &CapCheck) -> i64 {
         let orders = || {
             self.orders
                 .values()
                 .map(|row| &row.order)
                 .filter(|order| order.partner_id == partner_id)
         };
-        let count = |orders: usize| i64::try_from(orders).expect("fewer orders than bits");
-        match counter {
-            CapCounter::PendingOrders => {
-                let is_pending =
-                    |order: &&Order| matches!(order.status, OrderStatus::Pending | OrderStatus::Processing);
-                count(orders().filter(is_pending).count())
-            }
+        let count = |orders: usize| {
+            let orders = i64::try_from(orders).expect("fewer orders than bits");
+            check.cap.map_or(orders, |cap| orders.min(cap + 1))
+        };
+        match &check.counter {
+            CapCounter::PendingOrders => count(orders().filter(|order| !order.closed).count()),
             CapCounter::PendingAmount(currency) => {
                 let wallet = WalletKey {
                     partner_id,
@@ -201,7 +200,7 @@ impl Tables {
                 let own = self
                     .usage
                     .iter()
-                    .filter(|(of, name, _)| *of == partner_id && name == counter);
+                    .filter(|(of, name, _)| *of == partner_id && *name == check.counter);
                 own.map(|(_, _, added)| added).sum()
             }
         }

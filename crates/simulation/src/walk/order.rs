@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use vouchsafe_actors::flows::{FlowError, IdempotentResponse, PlaceOrder, PlaceOrderError};
+use uuid::Uuid;
+use vouchsafe_actors::flows::{FlowError, IdempotentResponse, OrderCaps, PlaceOrder, PlaceOrderError};
 use vouchsafe_domain::approval::ApprovalRule;
 use vouchsafe_domain::catalogue::{Assortment, Catalogue, RequestedLine, RequestedOrder};
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
-use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::order::Fulfilment;
+use vouchsafe_domain::partner::caps::Caps;
 
 use crate::build;
 
@@ -21,6 +23,7 @@ pub struct OrderRequest {
     pub fulfilment: Fulfilment,
     pub reference: Option<String>,
     pub approval_rule: Option<ApprovalRule>,
+    pub caps: Option<Caps>,
 }
 
 impl OrderRequest {
@@ -36,6 +39,16 @@ impl OrderRequest {
             fulfilment: Fulfilment::Auto,
             reference: None,
             approval_rule: None,
+            caps: None,
+        }
+    }
+
+    /// Sets the partner's caps.
+    #[must_use]
+    pub fn with_caps(self, caps: Caps) -> Self {
+        Self {
+            caps: Some(caps),
+            ..self
         }
     }
 
@@ -97,7 +110,10 @@ impl OrderRequest {
             },
             assortment: Assortment::new(catalogue, None),
             approval_rule: self.approval_rule.clone().map(Arc::new),
-            caps: None,
+            caps: self.caps.clone().map(|caps| OrderCaps {
+                caps: Arc::new(caps),
+                family_id: CredentialId::from_uuid(Uuid::nil()),
+            }),
         }
     }
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod aborted;
+mod caps;
 mod commit_faults;
 mod delivery;
 mod fixture;

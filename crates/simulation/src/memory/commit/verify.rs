@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vouchsafe_actors::ports::record::{OrderChange, PayoutChange, Record, ReturnedVoucher, Verdict};
+use vouchsafe_actors::ports::record::{
+    OrderChange, PayoutChange, Record, ReturnedVoucher, StaleReason, Verdict,
+};
 use vouchsafe_actors::ports::store::CommitError;
 use vouchsafe_domain::cap::CapCounter;
 use vouchsafe_domain::ids::{PartnerId, StockId};
@@ -90,29 +92,62 @@ fn is_payout_decided(state: &State, change: &PayoutChange) -> bool {
     row.is_none_or(|row| row.status != PayoutStatus::Pending) && state.has_guard(Guard::PayoutPending)
 }
 
-/// Indexes of the records that would leave their wallet below zero, counting accepted records before them.
-pub(super) fn find_uncovered_debits<'a>(
+/// Indexes of the records that would leave their wallet below zero or exceed a cap, counting accepted records before them.
+pub(super) fn find_unfunded<'a>(
     state: &State,
     accepted: impl Iterator<Item = (usize, &'a Record)>,
-) -> Result<Vec<usize>, CommitError> {
+) -> Result<Vec<(usize, StaleReason)>, CommitError> {
     let mut balances: BTreeMap<WalletKey, Amount> = BTreeMap::new();
-    let mut uncovered = Vec::new();
+    let mut counted: Vec<CountedUsage> = Vec::new();
+    let mut unfunded = Vec::new();
     for (index, record) in accepted {
-        let (Some(wallet), Some(movement)) = (record.wallet(), &record.movement) else {
+        let wallet = record.wallet().zip(record.movement.as_ref());
+        let after = wallet.map(|(wallet, movement)| {
+            let newest = || state.tables.newest(&wallet).balance;
+            let before = balances.get(&wallet).copied().unwrap_or_else(newest);
+            let after = before.checked_add(movement.amount);
+            let after = after.ok_or_else(|| CommitError::Poisoned("bigint out of range".to_owned()))?;
+            Ok::<_, CommitError>((wallet, after))
+        });
+        let after = after.transpose()?;
+        if after.is_some_and(|(_, balance)| balance < Amount::ZERO) && state.has_guard(Guard::Balance) {
+            unfunded.push((index, StaleReason::Balance));
+            continue;
+        }
+        let Some(added) = usage_within_caps(state, record, &counted) else {
+            unfunded.push((index, StaleReason::Cap));
             continue;
         };
-        let before = balances
-            .entry(wallet)
-            .or_insert_with(|| state.tables.newest(&wallet).balance);
-        let after = before.checked_add(movement.amount);
-        let after = after.ok_or_else(|| CommitError::Poisoned("bigint out of range".to_owned()))?;
-        if after < Amount::ZERO && state.has_guard(Guard::Balance) {
-            uncovered.push(index);
-        } else if state.has_guard(Guard::RunningBalance) {
-            *before = after;
+        if state.has_guard(Guard::RunningBalance) {
+            balances.extend(after);
+        }
+        if state.has_guard(Guard::RunningCap) {
+            counted.extend(added);
         }
     }
-    Ok(uncovered)
+    Ok(unfunded)
+}
+
+/// What a record adds to a counter.
+type CountedUsage = (PartnerId, CapCounter, i64);
+
+/// What a record adds to its counters; `None` if it would exceed a cap. Earlier records of its batch have added `counted`.
+fn usage_within_caps(state: &State, record: &Record, counted: &[CountedUsage]) -> Option<Vec<CountedUsage>> {
+    let mut added: Vec<CountedUsage> = Vec::new();
+    for check in &record.caps {
+        let (partner_id, counter) = (record.partner_id, check.counter.without_start());
+        let earlier = counted
+            .iter()
+            .chain(&added)
+            .filter(|(of, name, _)| *of == partner_id && *name == counter);
+        let earlier: i64 = earlier.map(|(_, _, number)| number).sum();
+        let used = state.tables.cap_usage(partner_id, check) + earlier;
+        if check.is_exceeded(used) && state.has_guard(Guard::Cap) {
+            return None;
+        }
+        added.push((partner_id, counter, check.added));
+    }
+    Some(added)
 }
 
 pub(super) fn is_owned_by(state: &State, voucher: StockVoucher, by: &Owner) -> bool {
@@ -151,36 +186,6 @@ pub(super) fn find_allocated_vouchers<'a>(
         }
     }
     stale
-}
-
-/// Indexes of the records that would exceed a cap, counting accepted records before them.
-pub(super) fn find_exceeded_caps<'a>(
-    state: &State,
-    accepted: impl Iterator<Item = (usize, &'a Record)>,
-) -> Vec<usize> {
-    let mut added: Vec<(PartnerId, CapCounter, i64)> = Vec::new();
-    let mut exceeded = Vec::new();
-    for (index, record) in accepted {
-        let is_exceeded = record.caps.iter().any(|check| {
-            let (partner_id, counter) = (record.partner_id, check.counter.without_start());
-            let earlier = added
-                .iter()
-                .filter(|(of, name, _)| *of == partner_id && *name == counter);
-            let earlier: i64 = earlier.map(|(_, _, number)| number).sum();
-            let used = state.tables.cap_usage(partner_id, &check.counter) + earlier;
-            if check.is_exceeded(used) && state.has_guard(Guard::Cap) {
-                return true;
-            }
-            if state.has_guard(Guard::RunningCap) {
-                added.push((partner_id, counter, check.added));
-            }
-            false
-        });
-        if is_exceeded {
-            exceeded.push(index);
-        }
-    }
-    exceeded
 }
 
 pub(super) fn is_free(state: &State, stock_id: StockId) -> bool {

@@ -1,6 +1,7 @@
 //! Values of the command-line options of a partner's terms: `none` and `default` stand for `null`.
 
 use serde::de::DeserializeOwned;
+use vouchsafe_domain::partner::caps::Caps;
 use vouchsafe_domain::period::time_option;
 
 use crate::operator::patch_field::{Nullable, Timestamp};
@@ -22,6 +23,13 @@ pub(super) fn parse_time(text: &str) -> Result<Nullable<Timestamp>, String> {
             Ok(time) => Ok(Some(Timestamp(time))),
             Err(error) => Err(format!("{error}; or none")),
         },
+    }
+}
+
+pub(super) fn parse_caps(text: &str) -> Result<Nullable<Caps>, String> {
+    match text {
+        "default" => Ok(None),
+        caps => serde_json::from_str(caps).map_err(|error| format!("expected JSON or default: {error}")),
     }
 }
 

@@ -41,7 +41,7 @@ impl CapError {
             CapCounter::Cancellations(_) => (
                 Code::CancellationLimitReached,
                 format!(
-                    "too many cancellations: at most {cap} on a day (UTC); cancel tomorrow or ask the operator"
+                    "too many cancellations: at most {cap} on a day (UTC); cancel tomorrow, or ask the operator if the order can be cancelled only until then"
                 ),
             ),
             CapCounter::Spend(_, _, None) => (
