@@ -1,6 +1,6 @@
 -- Requests that count against the rate limits, by family of credentials and class, for all nodes together: a row has the times and numbers of
--- up to some 65 buckets (count_requests_v1). Unlogged: a crash of the database loses what was counted, and each limit starts with what
--- the nodes remember. The free space keeps updates on their page.
+-- up to some 65 buckets (count_requests_v1). Unlogged: a crash or a failover of the database loses what was counted, so counts
+-- start with what the nodes publish next, and a window may admit its quota once more. The free space keeps updates on their page.
 CREATE UNLOGGED TABLE rate_limit_usage (
     owner_id   uuid NOT NULL, -- first credential of a family, or a partner
     class      text NOT NULL,

@@ -2,6 +2,7 @@
 
 mod exemplar;
 mod format;
+mod labels;
 mod process;
 mod runtimes;
 mod stock;
@@ -11,7 +12,6 @@ use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::exemplar::HistogramWithExemplars;
@@ -33,6 +33,10 @@ use vouchsafe_wire::error_code::Code;
 
 pub(crate) use self::exemplar::ExemplarLabels;
 pub(crate) use self::format::MetricsFormat;
+use self::labels::{
+    ActorLabels, BuildLabels, ClassLabels, CodeLabels, ListenerLabels, RefusalLabels, RequestLabels,
+    RouteLabels,
+};
 use self::process::ProcessMetrics;
 pub(crate) use self::runtimes::Runtimes;
 use self::stock::StockMetrics;
@@ -49,54 +53,6 @@ pub(crate) const OPERATOR_LISTENER: &str = "operator";
 
 /// Route of orders.
 pub(crate) const ORDERS_ROUTE: &str = "/api/v1/orders";
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ActorLabels {
-    kind: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    listener: &'static str,
-    method: &'static str,
-    status: u16,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ListenerLabels {
-    listener: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ClassLabels {
-    class: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CodeLabels {
-    code: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RefusalLabels {
-    code: &'static str,
-    class: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RouteLabels {
-    listener: &'static str,
-    /// A template of the route table, so that the number of series is bounded.
-    route: Cow<'static, str>,
-    status_class: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct BuildLabels {
-    version: &'static str,
-    profile: &'static str,
-    span_export: &'static str,
-}
 
 /// A request with its response.
 pub(crate) struct FinishedRequest {

@@ -16,6 +16,7 @@ mod jobs;
 pub(crate) mod listeners;
 mod operators;
 mod production;
+mod shutdown;
 mod signals;
 mod tls;
 
@@ -25,7 +26,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_rt::ArbiterHandle;
-use actix_web::dev::ServerHandle;
 use actix_web::web;
 use anyhow::Context as _;
 use sqlx::postgres::PgConnectOptions;
@@ -45,8 +45,9 @@ use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{PgNode, PgStore};
 use vouchsafe_webhooks::{AttemptLogWriter, HttpSender, SenderConfig, UrlPolicy, build_context};
 
+use self::shutdown::ShutdownOutcome;
 use self::tls::Certificates;
-use crate::housekeeping::{recorder, renew_lease, run_housekeeping};
+use crate::housekeeping::{renew_lease, run_housekeeping};
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::readiness::ReadinessGate;
@@ -60,9 +61,6 @@ use vouchsafe_telemetry::Telemetry;
 use vouchsafe_telemetry::refusal_counts::RefusalCounts;
 use vouchsafe_telemetry::refusal_log::RefusalLog;
 use vouchsafe_telemetry::security_events::SecurityEvents;
-
-/// After this time the next start settles the records in flight (contract §11).
-const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
 
 /// For the threads that serve partners to start.
 const LISTENERS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -166,13 +164,6 @@ struct Threads<'a> {
     deliveries: ArbiterHandle,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ShutdownOutcome {
-    Drained,
-    /// The next start settles the records in flight.
-    Incomplete,
-}
-
 fn open_database(
     settings: &ServeSettings,
     directory: &DataDir,
@@ -235,26 +226,7 @@ async fn run_service(
         error!("a later start of this node has taken over; exiting");
         return Ok(ShutdownOutcome::Incomplete);
     }
-    service_manager::notify_stopping();
-    let drained = tokio::select! {
-        drained = tokio::time::timeout(DRAIN_DEADLINE, drain(&service, &listeners)) => drained.is_ok(),
-        () = renew_lease(&service) => false,
-    };
-    // Only now: a record in flight would find its stock gone.
-    if drained && let Err(error) = service.node.end_lease().await {
-        warn!(error.message = %error, "cannot end the node lease; other nodes take its stock over on demand");
-    }
-    if !drained {
-        warn!(
-            "shutdown incomplete after {} s; the next start settles the records in flight",
-            DRAIN_DEADLINE.as_secs()
-        );
-    }
-    Ok(if drained {
-        ShutdownOutcome::Drained
-    } else {
-        ShutdownOutcome::Incomplete
-    })
+    Ok(shutdown::shut_down(&service, &listeners).await)
 }
 
 async fn build_service(
@@ -380,25 +352,4 @@ async fn start_engine(
         metrics: metrics.journal(),
     };
     Engine::start(parts).await.context("open the lanes")
-}
-
-/// Ends long polls and purchasing, closes the gate, and waits for open requests, the journal and deliveries. The listeners
-/// stay up until then, so that new requests get 503 instead of a connection reset.
-async fn drain(service: &Service, listeners: &[ServerHandle; 2]) {
-    service.engine.long_polls.close();
-    service.procurement.pause();
-    service.gate.drain().await;
-    service.engine.drain().await;
-    service.shared_limits.leave().await;
-    service.deliveries.drain().await;
-    if let Some(log) = &service.attempt_log {
-        log.drain().await;
-    }
-    // After the deliveries, so that the last ones are recorded.
-    if let Some(watch) = &service.certification {
-        recorder::flush(service, watch).await;
-    }
-    for listener in listeners {
-        listener.stop(true).await;
-    }
 }

@@ -19,6 +19,9 @@ pub(super) struct PreviousCredential {
     pub(super) partner_id: PartnerId,
     /// How long it stays valid.
     pub(super) overlap: Duration,
+    /// Rotations of its family within 24 hours. None for an operator: somebody with a leaked secret could use them up, and with them the
+    /// operator's means against it.
+    pub(super) max_per_day: Option<u32>,
 }
 
 /// Why a credential was not rotated.
@@ -27,8 +30,6 @@ pub(super) enum RotationRefusal {
     NotLive,
     /// The partner has as many credentials as it may have.
     TooMany,
-    /// The response to a family of credentials that was rotated too often.
-    TooFrequent(ApiError),
 }
 
 /// Issues the successor of a credential; only the response has its secret. After a lost response the rotation is repeated: the unused
@@ -45,7 +46,7 @@ pub(super) async fn rotate(
         credential_id: previous.credential_id,
         next: key_pair.to_credential(previous.partner_id, now),
         overlap: previous.overlap,
-        max_per_day: service.rotations_per_day,
+        max_per_day: previous.max_per_day,
         now,
     };
     let rotated = config_change::apply(service, |service| async move {
@@ -60,8 +61,7 @@ pub(super) async fn rotate(
         RotationOutcome::NotLive => Err(RotationRefusal::NotLive),
         RotationOutcome::TooMany => Err(RotationRefusal::TooMany),
         RotationOutcome::TooFrequent { retry_after_s } => {
-            let error = too_frequent(service.rotations_per_day, retry_after_s);
-            Err(RotationRefusal::TooFrequent(error))
+            return Err(too_frequent(service.rotations_per_day, retry_after_s));
         }
     })
 }
@@ -69,7 +69,7 @@ pub(super) async fn rotate(
 fn too_frequent(max_per_day: u32, retry_after_s: u32) -> ApiError {
     let message = format!(
         "rotation limit exceeded: at most {max_per_day} rotations of a credential and its successors in 24 hours; retry in \
-         {retry_after_s} s"
+         {retry_after_s} s, or ask the operator, who can rotate, revoke and issue credentials at any time"
     );
     ApiError {
         retry_after_s: Some(retry_after_s),

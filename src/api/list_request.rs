@@ -8,8 +8,11 @@ use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest, HttpResponse};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use vouchsafe_domain::order::Order;
+use vouchsafe_domain::order::filter::OrderSearch;
+use vouchsafe_store::Orders;
 use vouchsafe_wire::filter::{ListFilter, NoFilter};
-use vouchsafe_wire::page::PageRequest;
+use vouchsafe_wire::page::{PageEntries, PageRequest};
 use vouchsafe_wire::query;
 
 use super::error::ApiError;
@@ -43,6 +46,18 @@ pub(super) fn list_response<T: Serialize, K: ToString>(
 ) -> Result<HttpResponse, ApiError> {
     let body = page.body(entries.into_iter().collect(), |entry| key(entry).to_string())?;
     Ok(HttpResponse::Ok().json(body))
+}
+
+/// The response with orders, which may have 1,000 vouchers each.
+pub(super) async fn list_orders(
+    page: &PageRequest,
+    orders: &Orders,
+    search: OrderSearch,
+    push: impl Fn(&mut PageEntries, &Order) -> Result<bool, ApiError>,
+) -> Result<HttpResponse, ApiError> {
+    let fetch = async |before, step| Ok(orders.search(search.clone(), before, step).await?);
+    let body = page.body_in_steps(fetch, push, |order| order.order_id);
+    Ok(HttpResponse::Ok().json(body.await?))
 }
 
 /// The page of a list that is complete in memory, sorted by its key.

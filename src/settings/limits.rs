@@ -42,7 +42,7 @@ pub struct LimitSettings {
     )]
     pub limit_vouchers: Limit,
 
-    /// Rotations of a credential and of those that came from it by rotation, in any 24 hours.
+    /// Rotations of a credential and of those that came from it by rotation, in any 24 hours. Operators may exceed it.
     #[arg(long, env = "VOUCHSAFE_ROTATIONS_PER_DAY", default_value_t = 10, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub rotations_per_day: u32,
 

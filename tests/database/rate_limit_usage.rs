@@ -2,15 +2,17 @@
 //! version 0.2.0 wrote.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sqlx::{Executor as _, PgConnection};
 use tokio::runtime::Handle;
-use vouchsafe_domain::clock::SystemClock;
+use uuid::Uuid;
+use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_domain::ids::CredentialId;
-use vouchsafe_domain::limits::{DefaultLimits, Limit};
-use vouchsafe_security::rate_limiter::RateLimiter;
+use vouchsafe_domain::limits::{DefaultLimits, Limit, Limits, RequestClass};
+use vouchsafe_security::rate_limiter::{RateLimitKeys, RateLimiter};
 use vouchsafe_store::{PgNode, PgStore};
-use vouchsafe_test_harness::Database;
+use vouchsafe_test_harness::{Database, WAIT_TIMEOUT, eventually};
 
 /// A quota of 5 in 60 s. Returns the number admitted, the ages in microseconds and the numbers that count.
 async fn count(
@@ -60,6 +62,79 @@ async fn requests_are_admitted_up_to_the_quota_and_expire() {
     database.remove().await;
 }
 
+fn limiter(quota: u32) -> Arc<RateLimiter> {
+    let limit = Limit { quota, window_s: 60 };
+    Arc::new(RateLimiter::new(DefaultLimits {
+        orders: limit,
+        general: limit,
+        auth: limit,
+        vouchers: limit,
+    }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn abandoned_refresh_confirms_or_restores_what_it_published() {
+    let database = Database::create().await;
+    let mut connection = database.connect().await;
+    let store = PgStore::open(database.service_options(), Handle::current());
+    let node = PgNode::start(&store.database, "a".to_owned()).await.unwrap();
+    let other = PgNode::start(&store.database, "b".to_owned()).await.unwrap();
+    let (limiter, clock) = (limiter(1_000), Arc::new(SystemClock::new()));
+    let shared = node
+        .share_limits(Arc::clone(&limiter), Arc::clone(&clock) as _)
+        .await
+        .unwrap();
+    let own = limiter.key_of_family(
+        CredentialId::from_uuid(Uuid::from_u128(1)),
+        RequestClass::Orders,
+        &Limits::default(),
+    );
+    // The database decides on the first request; the others are not published yet.
+    for _ in 0..3 {
+        shared
+            .acquire(RateLimitKeys { own, ceiling: None })
+            .await
+            .unwrap();
+    }
+    connection
+        .execute("BEGIN; LOCK TABLE rate_limit_usage IN ACCESS EXCLUSIVE MODE")
+        .await
+        .unwrap();
+    let blocked = async || {
+        let waiting =
+            "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'rate_limit_usage'::regclass";
+        let waiting: i64 = sqlx::query_scalar(waiting)
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+        (waiting > 0).then_some(())
+    };
+    tokio::select! {
+        // On a slow machine the statement times out first.
+        refreshed = shared.refresh(vec![own.window.owner_id]) => assert!(refreshed.is_err(), "the table is locked"),
+        () = eventually("the counts to be blocked", WAIT_TIMEOUT, blocked) => {}
+    }
+    connection.execute("COMMIT").await.unwrap();
+    let all_counted = async || {
+        shared.synchronize().await.unwrap();
+        let counted = "SELECT sum(number) FROM rate_limit_usage, unnest(counts) AS number";
+        let counted: i64 = sqlx::query_scalar(counted)
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+        (counted >= 3).then_some(())
+    };
+    eventually("all requests to be counted", WAIT_TIMEOUT, all_counted).await;
+    // A window with a publication in flight is never evicted.
+    let evicted = async || {
+        limiter.evict_idle(clock.monotonic() + Duration::from_secs(3_600));
+        (limiter.window_counts().0 == 0).then_some(())
+    };
+    eventually("the window to be evicted", WAIT_TIMEOUT, evicted).await;
+    drop((connection, shared, node, other, store));
+    database.remove().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn ended_windows_are_purged() {
     let database = Database::create().await;
@@ -74,18 +149,8 @@ async fn ended_windows_are_purged() {
         .unwrap();
     let store = PgStore::open(database.service_options(), Handle::current());
     let node = PgNode::start(&store.database, "a".to_owned()).await.unwrap();
-    let limit = Limit {
-        quota: 5,
-        window_s: 60,
-    };
-    let limiter = Arc::new(RateLimiter::new(DefaultLimits {
-        orders: limit,
-        general: limit,
-        auth: limit,
-        vouchers: limit,
-    }));
     let shared = node
-        .share_limits(limiter, Arc::new(SystemClock::new()))
+        .share_limits(limiter(5), Arc::new(SystemClock::new()))
         .await
         .unwrap();
     shared.purge().await.unwrap();
@@ -120,7 +185,7 @@ async fn family_of_older_credentials_is_found_and_outlives_its_first() {
     let database = Database::create().await;
     database.connect().await.execute(INSERT_FAMILY).await.unwrap();
     let store = PgStore::open(database.service_options(), Handle::current()).credentials;
-    let credential = |number| CredentialId::from_uuid(uuid::Uuid::from_u128(number));
+    let credential = |number| CredentialId::from_uuid(Uuid::from_u128(number));
     let families = async || {
         let (_, mut credentials) = store.load_access().await.unwrap();
         credentials.sort_by_key(|credential| credential.credential_id);

@@ -5,7 +5,8 @@ use hyper::Method;
 use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 use vouchsafe_test_harness::{
-    Instance, Operator, Partner, WAIT_TIMEOUT, eventually, expect_error, expect_success, shared,
+    Instance, Operator, Partner, ServiceDatabase, WAIT_TIMEOUT, eventually, expect_error, expect_success,
+    shared,
 };
 
 use crate::credential_rotation::rotate;
@@ -97,7 +98,7 @@ async fn rotations_of_a_family_are_capped_per_day_on_all_nodes_and_after_a_resta
     };
     let mut at_second = partner.connect_to(&second.base_url());
     wait_for_partner(&mut at_second).await;
-    // By the partner on one node, by its successor, and by the operator on the other.
+    // By the partner on one node, by its successor, and by the operator on the other, without the maximum.
     let issued = expect_success(&request_rotation(&mut at_second).await, 201);
     let mut successor = at_second.with_credential(&issued);
     wait_for_partner(&mut successor).await;
@@ -111,20 +112,25 @@ async fn rotations_of_a_family_are_capped_per_day_on_all_nodes_and_after_a_resta
     for refused in [
         request_rotation(&mut at_first).await,
         request_rotation(&mut restarted).await,
-        operator.call_json(Method::POST, &rotation(&newest), "").await,
-        Operator::of(&second)
-            .call_json(Method::POST, &rotation(&newest), "")
-            .await,
     ] {
         let error = expect_error(&refused, 429, "RATE_LIMIT_EXCEEDED");
         let message = error["message"].as_str().unwrap();
         assert!(message.contains("at most 3 rotations"), "{message}");
+        assert!(message.contains("ask the operator"), "{message}");
         let wait_s: u32 = refused.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=WINDOW_S).contains(&wait_s), "{wait_s}");
     }
     // A refused rotation revokes nothing.
-    let mut newest = partner.with_credential(&newest);
-    expect_success(&newest.get("/wallets").await, 200);
+    let mut newest_client = partner.with_credential(&newest);
+    expect_success(&newest_client.get("/wallets").await, 200);
+    // The partner, or somebody with its secret, cannot use up the rotations of the operator.
+    let mut last = newest;
+    for service in [&first, &second] {
+        let mut operator = Operator::of(service);
+        let path = rotation(&last);
+        let response = operator.call_json(Method::POST, &path, r#"{"overlap_seconds":0}"#);
+        last = expect_success(&response.await, 201);
+    }
     // Another family has its own.
     let path = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
     let issued = operator.send_json(Method::POST, &path, &json!({})).await;
@@ -167,6 +173,36 @@ async fn nodes_together_admit_the_quota_of_a_credential() {
     second.restart();
     for partner in [&partner, &lone] {
         assert!(!is_within_limit(&mut partner.connect_to(&second.base_url())).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_cannot_share_admit_their_part_and_share_it_later() {
+    let [first, second] = start_two_nodes_with(&[]);
+    let mut operator = Operator::of(&first);
+    let mut at_first = add_partner(&mut operator, "vouchers", 10).await;
+    let mut at_second = at_first.connect_to(&second.base_url());
+    wait_for_partner(&mut at_second).await;
+    let mut locking = ServiceDatabase::of(&first).await;
+    let lock = "BEGIN; LOCK TABLE rate_limit_usage IN ACCESS EXCLUSIVE MODE";
+    locking.run(lock.to_owned()).await;
+    for client in [&mut at_first, &mut at_second] {
+        let admitted = count_within_limit(std::slice::from_mut(client), 8).await;
+        assert_eq!(admitted, 5, "half of the quota");
+    }
+    locking.run("COMMIT".to_owned()).await;
+    for service in [&first, &second] {
+        let mut operator = Operator::of(service);
+        let all_shared = async || (uses(&mut operator, &at_first, "vouchers").await == [10]).then_some(());
+        eventually(
+            "the requests at both nodes to be shared",
+            WAIT_TIMEOUT,
+            all_shared,
+        )
+        .await;
+    }
+    for client in [&mut at_first, &mut at_second] {
+        assert!(!is_within_limit(client).await);
     }
 }
 

@@ -5,7 +5,8 @@
 //! load a worker pauses up to 4 ms between batches to let the queue grow. Each worker has its own connection.
 //!
 //! Failure isolation: if a batch fails, each of its operations runs again alone; an operation that would block its batch is
-//! left out of it and runs alone. Operations queued for longer than the pool's acquire timeout are rejected.
+//! left out of it and runs alone. Counts of a failed batch fail with it: they would occupy connections that others need, for a response that
+//! comes too late. Operations queued for longer than the pool's acquire timeout are rejected.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -57,7 +58,8 @@ pub enum BatcherKind {
     Write,
     /// Reads rows. One worker: larger batches cost less per request.
     Lookup,
-    /// Updates counts that a crash may lose. One worker: its batches do not wait for each other's locks, nor for the disk.
+    /// Updates counts that a crash may lose. One worker: its batches do not wait for each other's locks, nor for the disk. The caller
+    /// handles the failure of a batch.
     Count,
 }
 
@@ -141,6 +143,7 @@ impl<Op: BatchOp> Batcher<Op> {
                 database: database.clone(),
                 connection: ConnectionPool::new(options, limits, None),
                 op: op.clone(),
+                kind,
             };
             let requests = Arc::clone(&requests);
             drop(database.spawn(async move {
@@ -174,6 +177,7 @@ struct BatchWorker<Op> {
     database: Database,
     connection: ConnectionPool,
     op: Op,
+    kind: BatcherKind,
 }
 
 impl<Op: BatchOp> BatchWorker<Op> {
@@ -220,11 +224,8 @@ impl<Op: BatchOp> BatchWorker<Op> {
                 }
             }
             // The database accepts no connection: each request would wait as long again if it ran alone.
-            Err(sqlx::Error::PoolTimedOut) => {
-                for queued in batch {
-                    queued.send_reply(Err(sqlx::Error::PoolTimedOut));
-                }
-            }
+            Err(error @ sqlx::Error::PoolTimedOut) => reject_all(batch, &error),
+            Err(error) if self.kind == BatcherKind::Count => reject_all(batch, &error),
             Err(_) => batch.into_iter().for_each(|queued| self.run_alone(queued)),
         }
     }
@@ -254,6 +255,14 @@ fn next_batch_delay(
         previous / 2
     } else {
         Duration::ZERO
+    }
+}
+
+fn reject_all<Op: BatchOp>(batch: Vec<QueuedRequest<Op>>, error: &sqlx::Error) {
+    let reason = unavailable(error);
+    for queued in batch {
+        // The caller may have disconnected.
+        drop(queued.reply.send(Err(reason.clone())));
     }
 }
 

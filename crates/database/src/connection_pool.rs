@@ -163,6 +163,8 @@ fn connect_lazily(options: &PgConnectOptions, limits: PoolLimits) -> PgPool {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
     use crate::connection_class::{ConnectionClass, ConnectionMetrics};
 
@@ -193,7 +195,7 @@ mod tests {
         let rejected = async {
             let rejected = connections.run(|_| std::future::ready(Ok(())));
             tokio::pin!(rejected);
-            assert!(futures_util::poll!(&mut rejected).is_pending());
+            assert!((&mut rejected).now_or_never().is_none());
             assert_eq!(counts(&connections), (1, 1, 0));
             let rejected = rejected.await;
             assert!(matches!(rejected, Err(sqlx::Error::PoolTimedOut)), "{rejected:?}");

@@ -3,7 +3,7 @@
 //! | Step, in one transaction | Why |
 //! |---|---|
 //! | lock the partner, then the old credential | serializes concurrent rotations, so the maximums hold |
-//! | count the rotations of its family within a day | a leaked secret or a faulty client cannot rotate without end |
+//! | count the rotations of its family within a day, for a partner | a leaked secret or a faulty client cannot rotate without end |
 //! | revoke unused successors of earlier rotations | their responses were lost |
 //! | set the expiry of the old credential | a later rotation may bring it forward, never postpone it |
 //! | count the live credentials | at most [`MAX_LIVE_CREDENTIALS`] |
@@ -31,8 +31,8 @@ pub struct RotationRequest {
     pub next: Credential,
     /// How long the old credential stays valid.
     pub overlap: Duration,
-    /// Rotations of a credential's family within 24 hours.
-    pub max_per_day: u32,
+    /// Rotations of a credential's family within 24 hours, if they are limited.
+    pub max_per_day: Option<u32>,
     pub now: OffsetDateTime,
 }
 
@@ -115,7 +115,9 @@ async fn rotate(
     let Some(before) = before.filter(|before| partner.is_some() && before.is_live(now)) else {
         return Ok(RotationOutcome::NotLive);
     };
-    if let Some(retry_after_s) = wait_for_next(&mut transaction, &before, max_per_day).await? {
+    if let Some(max_per_day) = max_per_day
+        && let Some(retry_after_s) = wait_for_next(&mut transaction, &before, max_per_day).await?
+    {
         return Ok(RotationOutcome::TooFrequent { retry_after_s });
     }
     let revoked = revoke_unused_successors(&mut transaction, credential_id, actor).await?;

@@ -205,8 +205,13 @@ impl SharedLimits {
         if self.limiter.sharing().nodes == 1 {
             return Ok(());
         }
-        self.publish().await?;
-        self.load(Some(owners)).await
+        let shared = self.clone();
+        // A task: what was published is confirmed also if the caller stops waiting.
+        let refreshed = self.database.run_detached(async move {
+            shared.publish().await?;
+            shared.load(Some(owners)).await
+        });
+        refreshed.await
     }
 
     /// Deletes counts that ended.

@@ -73,13 +73,13 @@ impl ConfirmableChange for CredentialRotation {
             credential_id: self.credential_id,
             partner_id: self.partner_id,
             overlap: self.request.validate_overlap()?,
+            max_per_day: None,
         };
         let store = service.operator_store.credentials.clone();
         let rotated = credential_rotation::rotate(service, store, previous, actor);
         rotated.await?.map_err(|refusal| match refusal {
             RotationRefusal::NotLive => not_live(),
             RotationRefusal::TooMany => limit_reached(),
-            RotationRefusal::TooFrequent(error) => error,
         })
     }
 }

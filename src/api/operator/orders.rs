@@ -14,9 +14,10 @@ pub(super) use self::fulfil::{Fulfilment, fulfil};
 use vouchsafe_domain::order::filter::OrderSearch;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::orders::OrderOfPartner;
+use vouchsafe_wire::page::PageEntries;
 
 use crate::api::error::ApiError;
-use crate::api::list_request::{ListRequest, list_response};
+use crate::api::list_request::{ListRequest, list_orders};
 use crate::api::middleware::operator::Operator;
 use crate::api::partner::orders::{not_found, parse_id};
 use crate::service::Service;
@@ -27,13 +28,8 @@ pub(super) async fn list(
     _operator: Operator,
     ListRequest { page, filter }: ListRequest<OrderSearch>,
 ) -> Result<HttpResponse, ApiError> {
-    let orders = service
-        .operator_store
-        .orders
-        .search(filter, page.after()?, page.fetch_limit());
-    let orders = orders.await?;
-    let bodies: Vec<_> = orders.iter().map(order_body).collect::<Result<_, _>>()?;
-    list_response(&page, bodies, OrderOfPartner::order_id)
+    let push = |page: &mut PageEntries, order: &Order| Ok(page.push(&order_body(order)?)?);
+    list_orders(&page, &service.operator_store.orders, filter, push).await
 }
 
 /// `GET /orders/{order_id}`.

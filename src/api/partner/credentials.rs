@@ -23,6 +23,7 @@ pub(super) async fn rotate(
         credential_id: signed.caller.credential_id,
         partner_id: signed.caller.partner_id(),
         overlap: parse_overlap(&signed.body)?,
+        max_per_day: Some(service.rotations_per_day),
     };
     let store = service.partner_store.credentials.clone();
     let rotated = credential_rotation::rotate(&service, store, previous, signed.caller.audit_actor());
@@ -38,6 +39,5 @@ pub(super) async fn rotate(
                  operator to revoke one"
             ),
         ),
-        RotationRefusal::TooFrequent(error) => error,
     })
 }

@@ -137,7 +137,7 @@ pub fn rotate(operation: Operation) -> Operation {
         .describe(
             PARTNERS,
             "Rotate a credential",
-            "Issues its successor with the same allowlist and scopes, and ends the credential after an overlap. Only this response contains the secret. An unused successor of an earlier rotation is revoked. A credential and those that came from it can be rotated 10 times in 24 hours (`VOUCHSAFE_ROTATIONS_PER_DAY`); above it the response is 429 with `Retry-After`.",
+            "Issues its successor with the same allowlist and scopes, and ends the credential after an overlap. Only this response contains the secret. An unused successor of an earlier rotation is revoked. It counts among the rotations in 24 hours that a partner may request (`VOUCHSAFE_ROTATIONS_PER_DAY`), and is possible above them.",
         )
         .optional_json_body::<RotateCredentialBody>(json!({ "overlap_seconds": 3600 }))
         .created::<RotatedCredentialBody<'_>>("The new credential.", rotated)

@@ -8,6 +8,7 @@ use tokio::runtime::Handle;
 
 use super::*;
 use crate::connection_class::{ConnectionMetrics, ConnectionSettings};
+use crate::connection_pool::timeout_error;
 
 /// Fails its batch, and fails alone, too.
 const FAILS: u32 = 10_001;
@@ -240,4 +241,19 @@ async fn failure_in_a_batch_fails_no_other_request() {
         assert_eq!(responses, expected, "{requests:?}");
     }
     assert_eq!(echo.batches().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn counts_of_a_failed_batch_do_not_run_alone() {
+    let echo = Echo::with_batch_time(BATCH_TIME);
+    let batcher = echo.batcher(BatcherKind::Count);
+    let failed = Err(unavailable(&sqlx::Error::RowNotFound));
+    let responses = join_all([1, 2, FAILS].map(|request| batcher.submit(request))).await;
+    assert_eq!(responses, [failed.clone(), failed.clone(), failed]);
+    assert_eq!(batcher.submit(3).await, Ok(3));
+
+    let blocked = Echo::with_batch_time(LOOKUP_DEADLINE * 10);
+    let batcher = blocked.batcher(BatcherKind::Count);
+    let timed_out = Err(unavailable(&timeout_error(LOOKUP_DEADLINE)));
+    assert_eq!(batcher.submit(1).await, timed_out);
 }

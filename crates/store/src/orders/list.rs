@@ -12,8 +12,8 @@
 //! there are few partners and many orders.
 
 use sqlx::{PgPool, Postgres, QueryBuilder};
-use vouchsafe_domain::ids::{OrderId, PartnerId};
-use vouchsafe_domain::order::filter::{OrderFilter, OrderSearch};
+use vouchsafe_domain::ids::OrderId;
+use vouchsafe_domain::order::filter::OrderSearch;
 use vouchsafe_domain::order::{Order, OrderStatus};
 
 use super::{OrderRow, finish_order_query, start_order_query};
@@ -21,26 +21,7 @@ use crate::audit::to_bigint;
 use crate::orders::Orders;
 
 impl Orders {
-    /// Lists up to `limit` orders of a partner older than `before`, newest first.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list(
-        &self,
-        partner_id: PartnerId,
-        filter: OrderFilter,
-        before: Option<OrderId>,
-        limit: usize,
-    ) -> Result<Vec<Order>, sqlx::Error> {
-        let search = OrderSearch {
-            partner_id: Some(partner_id),
-            filter,
-            ..OrderSearch::default()
-        };
-        self.search(search, before, limit).await
-    }
-
-    /// Lists orders of all partners, or of the one in the filter. For operators only.
+    /// Lists up to `limit` orders older than `before`, newest first: those of all partners, or of the one in the search.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.

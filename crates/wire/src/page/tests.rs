@@ -1,5 +1,6 @@
 //! Unit and property tests of pages, filters and cursors.
 
+use futures_util::FutureExt as _;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -104,6 +105,76 @@ fn page_ends_before_the_entry_that_exceeds_its_size() {
         .body(vec![half.repeat(3), half], |_| "key".to_owned())
         .unwrap();
     assert_eq!((alone.data.len(), alone.has_more), (1, true));
+}
+
+/// Reads a list of entries with these numbers of bytes as JSON, page by page. Returns the numbers of entries of its pages, and the maximum of
+/// bytes that were fetched for one.
+fn read_in_steps(sizes: &[usize], limit: usize) -> (Vec<usize>, usize) {
+    let entries: Vec<(usize, String)> = sizes
+        .iter()
+        .map(|bytes| "x".repeat(bytes - 2))
+        .enumerate()
+        .collect();
+    let (mut cursor, mut counts, mut max_fetched) = (String::new(), Vec::new(), 0);
+    loop {
+        let page = read(&format!("?limit={limit}{cursor}")).unwrap();
+        let mut fetched = 0;
+        let body = page.body_in_steps(
+            async |after: Option<usize>, step| -> Result<_, InvalidRequest> {
+                let rest = entries.iter().skip(after.map_or(0, |after| after + 1));
+                let step: Vec<_> = rest.take(step).collect();
+                fetched += step.iter().map(|(_, entry)| entry.len()).sum::<usize>();
+                Ok(step)
+            },
+            |page, (_, entry)| Ok(page.push(entry).unwrap()),
+            |(number, _)| *number,
+        );
+        let body = body.now_or_never().unwrap().unwrap();
+        let bytes: usize = body.data.iter().map(|entry| entry.get().len()).sum();
+        assert!(bytes <= MAX_PAGE_BYTES || body.data.len() == 1, "{bytes} bytes");
+        counts.push(body.data.len());
+        max_fetched = max_fetched.max(fetched);
+        assert_eq!(body.has_more, body.next_cursor.is_some());
+        let Some(next) = body.next_cursor else {
+            return (counts, max_fetched);
+        };
+        cursor = format!("&cursor={next}");
+    }
+}
+
+#[test]
+fn page_in_steps_fetches_little_more_than_it_has() {
+    let tenth = MAX_PAGE_BYTES / 10;
+    let (counts, max_fetched) = read_in_steps(&[tenth; 100], 100);
+    assert_eq!(counts, [10; 10]);
+    assert!(max_fetched < 2 * MAX_PAGE_BYTES, "{max_fetched} bytes");
+    let (counts, max_fetched) = read_in_steps(&[2 * MAX_PAGE_BYTES; 3], 100);
+    assert_eq!(counts, [1; 3]);
+    assert!(max_fetched <= STEP * 2 * MAX_PAGE_BYTES, "{max_fetched} bytes");
+}
+
+#[test]
+fn page_in_steps_ends_at_its_limit_or_the_end_of_the_list() {
+    for (entries, limit, expected) in [
+        (0, 25, &[0][..]),
+        (1, 1, &[1]),
+        (2, 1, &[1, 1]),
+        (9, 25, &[9]),
+        (25, 25, &[25]),
+        (26, 25, &[25, 1]),
+        (230, 100, &[100, 100, 30]),
+    ] {
+        assert_eq!(
+            read_in_steps(&vec![100; entries], limit).0,
+            expected,
+            "{entries} by {limit}"
+        );
+    }
+    let half = MAX_PAGE_BYTES / 2;
+    let sizes = [vec![100; 50], vec![half; 50]].concat();
+    let (counts, max_fetched) = read_in_steps(&sizes, 100);
+    assert_eq!(counts[..3], [51, 2, 2]);
+    assert!(max_fetched <= STEP * half, "{max_fetched} bytes");
 }
 
 #[test]

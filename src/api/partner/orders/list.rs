@@ -1,11 +1,13 @@
 //! `GET /orders`: list of a partner's orders, newest first, in the representation of `GET /orders/{order_id}`.
 
 use actix_web::{HttpResponse, web};
-use vouchsafe_domain::order::filter::OrderFilter;
+use vouchsafe_domain::order::Order;
+use vouchsafe_domain::order::filter::{OrderFilter, OrderSearch};
+use vouchsafe_wire::page::PageEntries;
 use vouchsafe_wire::partner::orders::body::OrderBody;
 
 use crate::api::error::ApiError;
-use crate::api::list_request::list_response;
+use crate::api::list_request::list_orders;
 use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::service::Service;
 
@@ -13,11 +15,11 @@ pub(in crate::api::partner) async fn list(
     service: web::Data<Service>,
     AuthenticatedList { caller, page, filter }: AuthenticatedList<OrderFilter>,
 ) -> Result<HttpResponse, ApiError> {
-    let orders = service
-        .partner_store
-        .orders
-        .list(caller.partner_id(), filter, page.after()?, page.fetch_limit())
-        .await?;
-    let bodies: Vec<_> = orders.iter().map(OrderBody::of).collect::<Result<_, _>>()?;
-    list_response(&page, bodies, OrderBody::order_id)
+    let search = OrderSearch {
+        partner_id: Some(caller.partner_id()),
+        filter,
+        ..OrderSearch::default()
+    };
+    let push = |page: &mut PageEntries, order: &Order| Ok(page.push(&OrderBody::of(order)?)?);
+    list_orders(&page, &service.partner_store.orders, search, push).await
 }
