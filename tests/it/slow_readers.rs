@@ -200,7 +200,16 @@ async fn place_in_flight_is_free_after_each_end_of_a_request() {
 
     let mut waiting = partner.reconnect();
     let path = format!("/orders/{}", id_of(&pending));
-    let poll = tokio::spawn(async move { waiting.get_with_header(&path, ("prefer", "wait=30")).await });
+    // Again while the other request has the place.
+    let poll = tokio::spawn(async move {
+        while waiting
+            .get_with_header(&path, ("prefer", "wait=30"))
+            .await
+            .status
+            .as_u16()
+            == 429
+        {}
+    });
     eventually("the long poll to take the place", WAIT_TIMEOUT, async || {
         (partner.get("/wallets").await.status.as_u16() == 429).then_some(())
     })
