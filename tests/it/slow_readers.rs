@@ -10,7 +10,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::metrics::scrape;
 use vouchsafe_test_harness::{
-    Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, id_of, text_of,
+    Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, text_of,
 };
 
 /// Vouchers of an order, as many as an order may have in a line.
@@ -179,7 +179,7 @@ async fn await_free_place(partner: &mut Partner, after: &str) {
 }
 
 #[tokio::test]
-async fn place_in_flight_is_free_after_each_end_of_a_request() {
+async fn place_in_flight_is_free_after_an_order_and_its_refusals() {
     let service = Instance::start_with(&[
         ("VOUCHSAFE_MAX_IN_FLIGHT", "1"),
         ("VOUCHSAFE_LIMIT_ORDERS", "1/86400"),
@@ -192,21 +192,9 @@ async fn place_in_flight_is_free_after_each_end_of_a_request() {
     expect_error(&partner.post(headers, "{}").await, 401, "INVALID_SIGNATURE");
     await_free_place(&mut partner, "a wrong signature").await;
 
-    let pending = expect_success(&partner.order(&sale, 1).await, 202);
+    expect_success(&partner.order(&sale, 1).await, 202);
     await_free_place(&mut partner, "an order").await;
 
     expect_error(&partner.order(&sale, 1).await, 429, "RATE_LIMIT_EXCEEDED");
     await_free_place(&mut partner, "429").await;
-
-    let mut waiting = partner.reconnect();
-    let path = format!("/orders/{}", id_of(&pending));
-    let poll = tokio::spawn(async move { waiting.get_with_header(&path, ("prefer", "wait=30")).await });
-    eventually("the long poll to take the place", WAIT_TIMEOUT, async || {
-        (partner.get("/wallets").await.status.as_u16() == 429).then_some(())
-    })
-    .await;
-    // Drops the connection of the client.
-    poll.abort();
-    assert!(poll.await.is_err(), "the long poll has ended");
-    await_free_place(&mut partner, "a client that has left").await;
 }

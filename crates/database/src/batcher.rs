@@ -93,6 +93,9 @@ pub trait BatchOp: Clone + Send + Sync + 'static {
 }
 
 /// Converts a request number from SQL, where numbers start at 1.
+///
+/// # Errors
+/// [`sqlx::Error::Decode`] for a number below 1.
 pub fn request_index(number: i32) -> Result<usize, sqlx::Error> {
     let index = usize::try_from(number)
         .ok()
@@ -156,6 +159,9 @@ impl<Op: BatchOp> Batcher<Op> {
 
     /// Queues a request and waits for its response. The request runs to completion even if the caller stops waiting after it
     /// was started.
+    ///
+    /// # Errors
+    /// [`Unavailable`] if the statement failed, or the queue has ended.
     pub async fn submit(&self, request: Op::Request) -> Result<Op::Response, Unavailable> {
         let (reply, response) = oneshot::channel();
         let worker_gone = || Err(unavailable(&sqlx::Error::WorkerCrashed));

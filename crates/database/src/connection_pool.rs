@@ -91,6 +91,9 @@ impl ConnectionPool {
     }
 
     /// Runs work on the current pool when a connection is free. At the deadline the pool is replaced and the work fails.
+    ///
+    /// # Errors
+    /// The error of `work`, [`sqlx::Error::PoolTimedOut`] without a free connection, or a timeout at the deadline.
     pub async fn run<T, F>(&self, work: impl FnOnce(PgPool) -> F) -> Result<T, sqlx::Error>
     where
         F: Future<Output = Result<T, sqlx::Error>>,
