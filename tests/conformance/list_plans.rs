@@ -133,7 +133,12 @@ async fn check_orders(lists: &ListFixture) {
     ] {
         for before in [None, day(99).map(OrderId::lower_bound_at)] {
             let description = format!("orders: {description}, before {before:?}");
-            let read = lists.store.orders.list(partner(1), filter.clone(), before, 26);
+            let own = OrderSearch {
+                partner_id: Some(partner(1)),
+                filter: filter.clone(),
+                ..OrderSearch::default()
+            };
+            let read = lists.store.orders.search(own, before, 26);
             lists.assert_reads_few_rows(&description, count, read).await;
             let all = OrderSearch {
                 filter: filter.clone(),
@@ -276,7 +281,14 @@ async fn check_each_index_is_needed(lists: &ListFixture) {
         reference: Some("x".to_owned()),
         ..OrderFilter::default()
     };
-    let orders = |filter| lists.store.orders.list(partner(1), filter, None, 26);
+    let orders = |filter| {
+        let own = OrderSearch {
+            partner_id: Some(partner(1)),
+            filter,
+            ..OrderSearch::default()
+        };
+        lists.store.orders.search(own, None, 26)
+    };
     // Either index suffices while entries other than debits are few, as here.
     let others = "DROP INDEX IF EXISTS ledger_by_kind, ledger_of_order";
     let adjustments = list_entries(lists, of_kind(LedgerKind::Adjustment), None);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sqlx::{AssertSqlSafe, Executor as _, PgConnection};
 use tokio::runtime::Handle;
+use tokio::task::JoinSet;
 use vouchsafe_security::vault::data_key::{KeyId, WrappedKey};
 use vouchsafe_security::vault::master_key::MasterKey;
 use vouchsafe_security::vault::seal::Vault;
@@ -12,7 +13,7 @@ use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKey, WrappingKe
 use vouchsafe_store::keyring::{Keyring, KeyringError};
 use vouchsafe_store::{DataKeyError, PgNode, PgStore, RewrapOutcome, create_data_key, list_keys, rewrap};
 
-use vouchsafe_test_harness::Database;
+use vouchsafe_test_harness::{Database, WAIT_TIMEOUT, eventually};
 
 const OLD: &str = "ab";
 const NEW: &str = "cd";
@@ -175,21 +176,19 @@ async fn node_that_starts_during_a_rotation_follows_or_does_not_start() {
         .execute("BEGIN; LOCK TABLE data_keys IN SHARE ROW EXCLUSIVE MODE")
         .await
         .unwrap();
-    let opened = tokio::spawn(Keyring::open(store.data_keys.clone(), keys(OLD, &[])));
+    let mut opened = JoinSet::new();
+    opened.spawn(Keyring::open(store.data_keys.clone(), keys(OLD, &[])));
     let mut observer = database.connect().await;
     let waits = "SELECT count(*) FROM pg_locks WHERE relation = 'data_keys'::regclass AND NOT granted";
-    while !opened.is_finished()
-        && sqlx::query_scalar::<_, i64>(waits)
-            .fetch_one(&mut observer)
-            .await
-            .unwrap()
-            == 0
-    {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    eventually("the start to wait for the rotation", WAIT_TIMEOUT, async || {
+        let waiting = sqlx::query_scalar::<_, i64>(waits);
+        let waiting = waiting.fetch_one(&mut observer).await.unwrap();
+        (waiting > 0).then_some(())
+    })
+    .await;
     rewrap_in(&mut rotation, NEW, OLD).await;
     rotation.execute("COMMIT").await.unwrap();
-    opened.await.unwrap().unwrap();
+    opened.join_next().await.unwrap().unwrap().unwrap();
     database.remove().await;
 }
 

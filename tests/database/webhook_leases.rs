@@ -2,6 +2,7 @@
 
 use sqlx::{Connection as _, Executor as _, PgConnection};
 use tokio::runtime::Handle;
+use tokio::task::JoinSet;
 use uuid::Uuid;
 use vouchsafe_actors::delivery::outbox::Outbox as _;
 use vouchsafe_domain::ids::WebhookId;
@@ -41,14 +42,21 @@ async fn lease_that_waited_for_a_move_delivers_to_the_new_url() {
     let outbox = PgOutbox::new(&node);
     mover.execute(MOVE).await.unwrap();
     let webhook_id = WebhookId::from_uuid(Uuid::from_u128(1));
-    let leased = tokio::spawn(async move { outbox.lease(webhook_id).await });
+    let mut leased = JoinSet::new();
+    leased.spawn(async move { outbox.lease(webhook_id).await });
     eventually("the lease to wait for the move", WAIT_TIMEOUT, async || {
         let waiting = sqlx::query_scalar::<_, bool>(HAS_WAITING_STATEMENT);
         waiting.fetch_one(&mut observer).await.unwrap().then_some(())
     })
     .await;
     mover.execute("COMMIT").await.unwrap();
-    let leased = leased.await.unwrap().unwrap().expect("a delivery is due");
+    let leased = leased
+        .join_next()
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap()
+        .expect("a delivery is due");
     assert_eq!(
         (leased.target.url.as_str(), &leased.target.secret.0[..]),
         ("https://new.example/", &b"new"[..])

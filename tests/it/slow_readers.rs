@@ -7,6 +7,7 @@ use hyper::header::HeaderMap;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
 
 use crate::metrics::scrape;
 use vouchsafe_test_harness::{
@@ -128,9 +129,10 @@ async fn slow_readers_are_capped_and_disconnected_and_others_are_served() {
     }
     request.push_str("\r\n");
     let before = resident_mib(service.pid());
-    let readers: Vec<_> = (0..SLOW_READERS)
-        .map(|_| tokio::spawn(read_slowly(service.http_address(), request.clone())))
-        .collect();
+    let mut readers = JoinSet::new();
+    for _ in 0..SLOW_READERS {
+        readers.spawn(read_slowly(service.http_address(), request.clone()));
+    }
 
     let refused = eventually(
         "the key to have too many requests in flight",
@@ -145,8 +147,8 @@ async fn slow_readers_are_capped_and_disconnected_and_others_are_served() {
 
     // They end only because the service resets their connections: at their speed a page takes 20 seconds.
     let mut peak = before;
-    for reader in readers {
-        reader.await.unwrap();
+    while let Some(ended) = readers.join_next().await {
+        ended.unwrap();
         peak = peak.max(resident_mib(service.pid()));
         expect_success(&other.get("/wallets").await, 200);
     }

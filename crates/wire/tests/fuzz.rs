@@ -119,8 +119,11 @@ fn blocks(parts: &[&[u8]]) -> Vec<Block> {
     std::iter::from_fn(|| splitter.take()).collect()
 }
 
-/// The lines with a voucher and those that are rejected, with the reasons; an error of the header.
-fn import(mut format: Format, parts: &[&[u8]]) -> Result<(Vec<u64>, Vec<(u64, String)>), String> {
+/// The lines with a voucher, and those that are rejected with the reasons.
+type ImportedLines = (Vec<u64>, Vec<(u64, String)>);
+
+/// An error is that of the header.
+fn import(mut format: Format, parts: &[&[u8]]) -> Result<ImportedLines, String> {
     let defaults = ExpiryDefaults {
         today: date!(2026 - 11 - 20),
         default_expiry: None,
