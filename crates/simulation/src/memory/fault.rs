@@ -140,6 +140,8 @@ pub(super) struct FaultInjector {
     commits_sent: u64,
     pub(super) order_counts: u64,
     pub(super) cap_reads: u64,
+    /// Reads of counters of caps that fail from now on.
+    pub(super) failing_cap_reads: u32,
     pub(super) flush_latency: FlushLatency,
     /// Every read and every flush fails.
     unavailable: bool,
@@ -306,6 +308,11 @@ impl MemoryDatabase {
     #[must_use]
     pub fn order_counts(&self) -> u64 {
         self.faults().order_counts
+    }
+
+    /// Makes the next `times` reads of counters of caps fail, and no other read.
+    pub fn fail_cap_reads(&self, times: u32) {
+        self.faults().failing_cap_reads = times;
     }
 
     /// Number of requests to read counters of a partner's caps, regardless of their outcome.

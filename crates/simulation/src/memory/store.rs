@@ -195,6 +195,11 @@ impl Store for MemoryStore {
         self.db.faults().cap_reads += 1;
         Box::pin(async move {
             self.db.simulate_read(&self.owner.node).await?;
+            let failing = self.db.faults().failing_cap_reads;
+            if failing > 0 {
+                self.db.faults().failing_cap_reads = failing - 1;
+                return Err(Unavailable("the counters of caps cannot be read".to_owned()));
+            }
             let usage = |state: &mut State| {
                 let used = checks
                     .iter()

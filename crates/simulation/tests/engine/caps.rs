@@ -2,10 +2,10 @@
 
 use vouchsafe_actors::flows::{FlowError, PlaceOrderError};
 use vouchsafe_domain::partner::caps::Caps;
+use vouchsafe_simulation::build;
 use vouchsafe_simulation::walk::{OrderReply, OrderRequest};
-use vouchsafe_simulation::{FaultKind, build};
 
-use crate::fixture::{ALICE, assert_settled, gift, order_request, setup};
+use crate::fixture::{ALICE, assert_settled, order_request, setup};
 use crate::simulation_tests;
 
 simulation_tests! {
@@ -29,15 +29,13 @@ simulation_tests! {
 
     async fn failed_read_of_pending_counters_releases_the_holds() {
         let (sim, node) = setup().await;
-        sim.import(&gift(), &[1; 9]);
-        // Loads the wallet, so that the only read is that of the counters.
-        node.place_order(&order_request(ALICE, "first", "gift", 1)).await.expect_new();
-        sim.db.fail_calls("one", FaultKind::ReadError, 1);
+        sim.db.fail_cap_reads(1);
         let request = capped_request("k", "bought", 1);
-        assert_eq!(node.place_order(&request).await.error(), Some(&FlowError::Unavailable));
+        let failed = node.place_order(&request).await;
+        assert_eq!(failed.error(), Some(&FlowError::Unavailable), "{}", failed.describe());
         assert_settled(&sim, &node).await;
         assert!(node.place_order(&request).await.expect_new().starts_with("PENDINGVENDOR"));
-        assert_eq!(sim.balance(ALICE), 8_000);
+        assert_eq!(sim.balance(ALICE), 9_000);
         assert_eq!(sim.db.wallet(build::usd_wallet(ALICE)).unwrap().pending_orders, build::minor(1_000));
     }
 }
