@@ -301,7 +301,7 @@ async fn build_service(
         registry: database::load_registry(settings.environment, &store).await?,
         rate_limits,
         shared_limits,
-        rotations_per_day: settings.limits.rotations_per_day,
+        rotations_per_day: settings.limits.rotations_per_day(settings.environment),
         in_flight: InFlightLimit::new(settings.limits.max_in_flight),
         default_caps: settings.caps.caps().map(Arc::new),
         metrics_access: settings.metrics_access()?,

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use vouchsafe_domain::limits::{DefaultLimits, Limit};
+use vouchsafe_security::environment::Environment;
 
 /// Rate limit of each request class.
 #[derive(Debug, Clone, Args)]
@@ -42,9 +43,10 @@ pub struct LimitSettings {
     )]
     pub limit_vouchers: Limit,
 
-    /// Rotations of a credential and of those that came from it by rotation, in any 24 hours. Operators may exceed it.
-    #[arg(long, env = "VOUCHSAFE_ROTATIONS_PER_DAY", default_value_t = 10, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub rotations_per_day: u32,
+    /// Rotations that a partner may request of a credential and of those that came from it by rotation, in any 24 hours [default: 10 in
+    /// production, 1000 in the sandbox, where programs are tested].
+    #[arg(long, env = "VOUCHSAFE_ROTATIONS_PER_DAY", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    rotations_per_day: Option<u32>,
 
     /// Maximum number of requests in flight per API key on this node. A request is in flight until its response is written.
     #[arg(
@@ -68,6 +70,13 @@ pub struct LimitSettings {
 }
 
 impl LimitSettings {
+    pub(crate) fn rotations_per_day(&self, environment: Environment) -> u32 {
+        self.rotations_per_day.unwrap_or(match environment {
+            Environment::Production => 10,
+            Environment::Sandbox => 1_000,
+        })
+    }
+
     #[must_use]
     pub const fn defaults(&self) -> DefaultLimits {
         DefaultLimits {

@@ -38,6 +38,10 @@ impl Certificates {
             (PARTNER_LISTENER, &self.partners),
             (OPERATOR_LISTENER, &self.operators),
         ];
+        // A series exists from the start, also without TLS.
+        for (listener, _) in listeners {
+            metrics.record_certificate_files(listener, true);
+        }
         let mut followed: Vec<FollowedFiles> = listeners
             .into_iter()
             .filter_map(|(listener, tls)| {

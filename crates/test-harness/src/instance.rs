@@ -138,7 +138,6 @@ impl Instance {
             .arg(&self.data_dir)
             .env_remove("DATABASE_URL")
             .envs(LIMITS.map(|name| (name, NO_LIMIT)))
-            .env("VOUCHSAFE_ROTATIONS_PER_DAY", "1000")
             .env("VOUCHSAFE_MAX_IN_FLIGHT", NO_IN_FLIGHT_LIMIT)
             .env("VOUCHSAFE_HTTP_ADDR", self.http.to_string())
             .env("VOUCHSAFE_ADMIN_ADDR", self.admin.to_string())

@@ -20,7 +20,7 @@ pub fn rotate(operation: Operation) -> Operation {
             "Rotate your credential",
             "Creates a credential with the allowlist and the scopes of the one that signs this request, and sets an expiry on that one. If the response is lost, call again \
              with the same credential: a new credential from an earlier call is revoked if it was never used. Takes no \
-             `Idempotency-Key`. Old and new credentials share their rate limits, and together they can be rotated 10 times in 24 \
+             `Idempotency-Key`. Old and new credentials share their rate limits, and together they can be rotated 10 times (in the sandbox 1,000 times) in 24 \
              hours, unless the operator has set another number; above it the response is 429 with `Retry-After`.",
         )
         .optional_json_body::<RotateCredentialBody>(json!({ "overlap_seconds": 3600 }))
