@@ -120,16 +120,20 @@ pub(super) async fn send(request: RequestBuilder, url: &str, option: &str) -> an
 }
 
 pub(super) fn unreachable_error(error: &reqwest::Error, url: &str, option: &str) -> UnreachableError {
-    if error.is_connect() {
-        return UnreachableError(format!(
-            "cannot connect to {url}. Is the service running? Start it with `vouchsafe serve`, or name another URL with {option}"
-        ));
-    }
     let mut reasons = Vec::new();
     let mut source = std::error::Error::source(error);
     while let Some(reason) = source {
         reasons.push(reason.to_string());
         source = reason.source();
+    }
+    if error.is_connect() {
+        let reason = reasons
+            .last()
+            .map(|reason| format!(": {reason}"))
+            .unwrap_or_default();
+        return UnreachableError(format!(
+            "cannot connect to {url}{reason}. Is the service running? Start it with `vouchsafe serve`, or name another URL with {option}"
+        ));
     }
     UnreachableError(format!(
         "no response from {url}; the request may have been carried out: {}",
