@@ -8,7 +8,7 @@ use tracing::{info, warn};
 use super::ticker;
 use crate::service::Service;
 
-/// A sixth of the time that a re-encryption leaves to the nodes to learn a new key.
+/// A sixth of the time that a re-encryption leaves to the nodes to load a new key.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 
 /// One indexed lookup.

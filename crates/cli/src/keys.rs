@@ -120,7 +120,7 @@ async fn create(args: KeysArgs, json: bool, local_service: &LocalService) -> any
     let key_id = match created {
         CreateKeyOutcome::Created(key_id) => key_id.0,
         CreateKeyOutcome::OlderNodes(nodes) => bail!(
-            "these live nodes would not learn a new data key: {}; upgrade them first. Nothing was changed",
+            "these live nodes are of an earlier version and would not load a new data key: {}; upgrade them first. Nothing was changed",
             describe_all(&nodes)
         ),
     };

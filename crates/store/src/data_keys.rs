@@ -37,7 +37,7 @@ pub(super) struct KeyRow {
 #[derive(Debug)]
 pub(super) struct NewestKey {
     pub(super) row: KeyRow,
-    /// Whether it is older than the maximum age, and all live nodes learn a new key by themselves.
+    /// Whether it is older than the maximum age, and all live nodes load a new key when they need it.
     pub(super) is_due: bool,
 }
 

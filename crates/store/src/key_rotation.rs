@@ -60,7 +60,7 @@ pub enum RewrapOutcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CreateKeyOutcome {
     Created(KeyId),
-    /// These live nodes would not learn it by themselves. Nothing was changed.
+    /// These live nodes are of an earlier version, which does not look for new data keys. Nothing was changed.
     OlderNodes(Vec<NodeWrappingKeys>),
 }
 
@@ -92,7 +92,7 @@ pub async fn list_keys(database: &PgConnectOptions, count_codes: bool) -> Result
     Ok(report)
 }
 
-/// Creates the next data key for codes now. The nodes learn it within seconds.
+/// Creates the next data key for codes now. The nodes load it within seconds.
 ///
 /// # Errors
 /// [`DataKeyError`]; nothing was changed.

@@ -28,7 +28,7 @@ const MAX_LOGGED_FAILURES: usize = 10;
 /// Requests that are listed.
 const MAX_LISTED: i64 = 10;
 
-/// Codes under an older key that a node still stores after this time are left to the next request: nodes learn a new key within ten
+/// Codes under an older key that a node still stores after this time are left to the next request: nodes load a new key within ten
 /// seconds. Seconds.
 const KEY_LEARNING_TIME_S: f64 = 60.0;
 
@@ -211,7 +211,7 @@ pub(super) async fn list_reencryptions(
 pub struct Reencryptions(pub(super) Database);
 
 impl Reencryptions {
-    /// Reads the next codes of the open request, if there is one and all nodes have had the time to learn its data key.
+    /// Reads the next codes of the open request, if there is one and all nodes have had the time to load its data key.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
