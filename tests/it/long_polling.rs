@@ -7,7 +7,7 @@ use serde_json::Value;
 use vouchsafe_api_client::ApiResponse;
 
 use vouchsafe_test_harness::{
-    Instance, Operator, Partner, ServiceDatabase, expect_error, expect_success, shared,
+    Instance, Operator, Partner, ServiceDatabase, eventually, expect_error, expect_success, shared,
 };
 
 const PREFER: &str = "prefer";
@@ -124,4 +124,39 @@ async fn order_change_or_shutdown_ends_wait() {
     let (response, ()) = tokio::join!(get_with_preference(&mut waiting, &unchanged, "wait=30"), shutdown);
     assert_eq!(expect_success(&response, 200)["status"], "PENDING");
     assert_eq!(service.wait_for_exit(), Some(0), "{}", service.log());
+}
+
+/// Repeats the request while the key has no place in flight for it.
+async fn get_when_admitted(partner: &mut Partner, path: &str, preference: &str) -> ApiResponse {
+    let event = format!("{path} to be admitted with {preference}");
+    let admitted = eventually(&event, CLIENT_TIMEOUT, async || {
+        let response = get_with_preference(partner, path, preference).await;
+        Some(response).filter(|response| response.status.as_u16() == 200)
+    });
+    admitted.await
+}
+
+#[tokio::test]
+async fn waiting_request_holds_no_place_in_flight() {
+    let service = Instance::start_with(&[("VOUCHSAFE_MAX_IN_FLIGHT", "1")]);
+    let mut operator = Operator::of(&service);
+    let mut partner = operator.add_partner("100").await;
+    let pending = place_order(&mut operator, &mut partner, "vendor").await;
+    let [mut leaving, mut waiting] = [partner.reconnect(), partner.reconnect()];
+    // The first request returns after a second; by then the other one is waiting. Its client leaves when `select` drops it.
+    tokio::select! {
+        biased;
+        _ = get_when_admitted(&mut leaving, &pending, "wait=30") => panic!("the longest wait has ended"),
+        response = get_when_admitted(&mut partner, &pending, "wait=1") => {
+            assert_eq!(response.header(PREFERENCE_APPLIED), Some("wait=1"));
+        }
+    }
+    let end = async {
+        let response = get_when_admitted(&mut partner, &pending, "wait=1").await;
+        assert_eq!(response.header(PREFERENCE_APPLIED), Some("wait=1"));
+        service.terminate();
+    };
+    let (response, ()) = tokio::join!(get_when_admitted(&mut waiting, &pending, "wait=30"), end);
+    assert_eq!(expect_success(&response, 200)["status"], "PENDING");
+    assert_eq!(response.header(PREFERENCE_APPLIED), Some("wait=30"));
 }

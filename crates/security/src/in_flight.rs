@@ -1,6 +1,7 @@
 //! Limit of concurrent requests per API key and those that came from it by rotation: a family.
 //!
-//! A request is in flight until its response has been written: a client that reads slowly occupies its places.
+//! A request is in flight until its response has been written: a client that reads slowly occupies its places. A long poll gives its
+//! place back while it waits, and takes one again for its response.
 
 use std::sync::Arc;
 
@@ -52,6 +53,15 @@ impl InFlightLimit {
         })
     }
 
+    /// Takes a place for a request that was admitted and has waited without one, also above the limit: to refuse it now would waste its wait.
+    /// The caller bounds the number of such requests.
+    #[must_use]
+    pub fn enter_after_wait(&self, family_id: CredentialId) -> InFlightRequest {
+        InFlightRequest {
+            _place: Arc::clone(&self.families.entry(family_id).or_default()),
+        }
+    }
+
     /// Forgets families without requests. Called by housekeeping.
     pub fn evict_idle(&self) {
         self.families.retain(|_, places| Arc::strong_count(places) > 1);
@@ -85,6 +95,17 @@ mod tests {
             "places in use are not forgotten"
         );
         drop(first);
+        assert!(limit.try_enter(family(1)).is_ok());
+    }
+
+    #[test]
+    fn request_after_its_wait_enters_above_the_limit_and_counts() {
+        let limit = InFlightLimit::new(1);
+        let first = limit.try_enter(family(1)).unwrap();
+        let waited = limit.enter_after_wait(family(1));
+        drop(first);
+        assert!(limit.try_enter(family(1)).is_err());
+        drop(waited);
         assert!(limit.try_enter(family(1)).is_ok());
     }
 

@@ -6,6 +6,7 @@
 
 use std::any::Any;
 use std::cell::Cell;
+use std::future::Future;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -92,6 +93,23 @@ pub(super) fn take_place(
             ),
         )),
     }
+}
+
+/// Awaits `wait` without the request's place in flight, and takes a place for the response afterwards.
+///
+/// actix does not notice a client that leaves while its request waits, so its place would be occupied until the wait ends. The number
+/// of requests that wait at once needs a limit of its own.
+pub(crate) async fn wait_without_place<T>(
+    request: &HttpRequest,
+    service: &Service,
+    family_id: CredentialId,
+    wait: impl Future<Output = T>,
+) -> T {
+    drop(request.extensions_mut().remove::<InFlightRequest>());
+    let waited = wait.await;
+    let place = service.in_flight.enter_after_wait(family_id);
+    request.extensions_mut().insert(place);
+    waited
 }
 
 /// Outermost middleware of both listeners.

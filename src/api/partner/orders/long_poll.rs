@@ -1,7 +1,9 @@
 //! Long polling of an order's status: `GET /orders/{order_id}` with `Prefer: wait=N`.
 //!
-//! A waiting request holds only its subscription, no database connection. The order is read again after the wait.
+//! A waiting request holds only its subscription, which has limits of its own: no database connection and no place in flight. The
+//! order is read again after the wait.
 
+use actix_web::HttpRequest;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::{Order, OrderStatus};
 use vouchsafe_wire::preference::WaitPreference;
@@ -9,12 +11,14 @@ use vouchsafe_wire::preference::WaitPreference;
 use super::not_found;
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::AuthenticatedCaller;
+use crate::api::middleware::response_delivery;
 use crate::service::Service;
 
 /// Reads the order, after waiting for a status change if it is in progress. Returns the order and the wait that was
 /// granted, which is `None` if too many requests wait already.
 pub(super) async fn read_order(
     service: &Service,
+    request: &HttpRequest,
     caller: &AuthenticatedCaller,
     order_id: OrderId,
     requested: Option<WaitPreference>,
@@ -37,7 +41,8 @@ pub(super) async fn read_order(
             .find_status(caller.partner_id(), order_id);
         Ok::<_, ApiError>(now.await? != Some(order.status))
     };
-    subscription.wait(wait.duration(), has_changed).await?;
+    let change = subscription.wait(wait.duration(), has_changed);
+    response_delivery::wait_without_place(request, service, caller.family_id, change).await?;
     Ok((find_order(service, caller, order_id).await?, requested))
 }
 

@@ -106,7 +106,7 @@ pub(super) async fn get(
     let order_id = parse_id(&order_id)?;
     let preferences = request.headers().get_all(PREFER);
     let requested = WaitPreference::requested(preferences.filter_map(|line| line.to_str().ok()));
-    let (order, granted) = long_poll::read_order(&service, &caller, order_id, requested).await?;
+    let (order, granted) = long_poll::read_order(&service, &request, &caller, order_id, requested).await?;
     let body = serde_json::to_vec(&OrderBody::of(&order)?)?;
     let mut response = HttpResponse::Ok();
     response.insert_header((CONTENT_TYPE, "application/json"));
