@@ -56,7 +56,7 @@ use crate::settings::ServeSettings;
 use crate::{sandbox, secrets, service_manager};
 use vouchsafe_certification::Observer;
 use vouchsafe_certification::observed_sender::observe_deliveries;
-use vouchsafe_cli::ExitStatus;
+use vouchsafe_cli::{ExitStatus, invalid_setting};
 use vouchsafe_telemetry::Telemetry;
 use vouchsafe_telemetry::refusal_counts::RefusalCounts;
 use vouchsafe_telemetry::refusal_log::RefusalLog;
@@ -87,7 +87,7 @@ pub fn serve(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -
 }
 
 fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyhow::Result<ExitCode> {
-    production::check(settings)?;
+    production::check(settings).map_err(invalid_setting)?;
     let directory = DataDir::open(data_dir)?;
     let (options, private) = open_database(settings, &directory)?;
     let database = tokio::runtime::Builder::new_multi_thread()
@@ -168,7 +168,7 @@ fn open_database(
     settings: &ServeSettings,
     directory: &DataDir,
 ) -> anyhow::Result<(PgConnectOptions, Option<PrivatePostgres>)> {
-    if let Some(options) = settings.connect_options()? {
+    if let Some(options) = settings.connect_options().map_err(invalid_setting)? {
         return Ok((options, None));
     }
     let executable = std::env::current_exe().context("find the path of this program")?;
@@ -184,7 +184,7 @@ async fn run_service(
     metrics: Metrics,
 ) -> anyhow::Result<ShutdownOutcome> {
     metrics.runtimes().add_current("main");
-    let certificates = Certificates::load(settings)?;
+    let certificates = Certificates::load(settings).map_err(invalid_setting)?;
     let service = build_service(settings, directory, options, &threads, metrics).await?;
     let service = web::Data::new(service);
     let listeners = [
@@ -237,9 +237,10 @@ async fn build_service(
     metrics: Metrics,
 ) -> anyhow::Result<Service> {
     // Invalid settings fail before the wait for the database.
-    let wrapping_keys = secrets::wrapping_keys(settings, directory.path())?;
-    let operator_token = secrets::operator_token(settings)?;
-    let identity_provider = operators::identity_provider(settings)?;
+    let wrapping_keys = secrets::wrapping_keys(settings, directory.path()).map_err(invalid_setting)?;
+    let operator_token = secrets::operator_token(settings).map_err(invalid_setting)?;
+    let identity_provider = operators::identity_provider(settings).map_err(invalid_setting)?;
+    let metrics_access = settings.metrics_access().map_err(invalid_setting)?;
     let name = secrets::node_name(directory.path())?;
     let runtime = threads.database.handle().clone();
     let store = PgStore::open_with(
@@ -304,7 +305,7 @@ async fn build_service(
         rotations_per_day: settings.limits.rotations_per_day(settings.environment),
         in_flight: InFlightLimit::new(settings.limits.max_in_flight),
         default_caps: settings.caps.caps().map(Arc::new),
-        metrics_access: settings.metrics_access()?,
+        metrics_access,
         catalogue,
         keyring,
         max_data_key_age: settings.max_data_key_age(),

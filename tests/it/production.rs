@@ -264,13 +264,51 @@ async fn database_with_too_few_connections_is_rejected_without_fencing() {
 
 #[test]
 fn invalid_setting_is_reported_before_database_connection() {
-    for (master_key, token, expected) in [
-        ("short", TOKEN, "VOUCHSAFE_MASTER_KEY"),
+    const URL: &str = "postgres://nobody@127.0.0.1:1/nothing?sslmode=verify-full";
+    for (setting, value, expected) in [
+        ("VOUCHSAFE_MASTER_KEY", "short", "VOUCHSAFE_MASTER_KEY"),
         (
-            MASTER_KEY,
+            "VOUCHSAFE_MASTER_KEY",
+            "",
+            "production requires VOUCHSAFE_MASTER_KEY",
+        ),
+        (
+            "VOUCHSAFE_MASTER_KEY_PREVIOUS",
+            "short",
+            "VOUCHSAFE_MASTER_KEY_PREVIOUS",
+        ),
+        ("VOUCHSAFE_KMS", "vault-transit", "requires VOUCHSAFE_VAULT_ADDR"),
+        ("DATABASE_URL", "", "production requires DATABASE_URL"),
+        ("DATABASE_URL", "nonsense", "DATABASE_URL"),
+        (
+            "DATABASE_URL",
+            "postgres://nobody@127.0.0.1:1/nothing",
+            "add sslmode=verify-full to DATABASE_URL",
+        ),
+        (
+            "VOUCHSAFE_OPERATOR_TOKEN",
             "short",
             "the operator token needs at least 32 characters",
         ),
+        (
+            "VOUCHSAFE_METRICS_TOKEN",
+            "short",
+            "VOUCHSAFE_METRICS_TOKEN needs at least 32 characters",
+        ),
+        ("VOUCHSAFE_OIDC_CLIENT_ID", "console", "set all of them or none"),
+        ("VOUCHSAFE_HTTP_ADDR", "0.0.0.0:0", "production requires TLS"),
+        (
+            "VOUCHSAFE_TLS_CERTIFICATE_FILE",
+            "/nowhere/at/all",
+            "set VOUCHSAFE_TLS_KEY_FILE too",
+        ),
+        (
+            "VOUCHSAFE_OPERATOR_TOKEN_FILE",
+            "/nowhere/at/all",
+            "VOUCHSAFE_OPERATOR_TOKEN_FILE",
+        ),
+        ("VOUCHSAFE_LANES", "0", "--lanes"),
+        ("VOUCHSAFE_LOG", "info,vouchsafe=loud", "VOUCHSAFE_LOG"),
     ] {
         let directory = tempfile::tempdir().unwrap();
         let mut command = std::process::Command::new(vouchsafe_test_harness::program());
@@ -278,16 +316,13 @@ fn invalid_setting_is_reported_before_database_connection() {
             .args(["--environment", "production", "serve", "--data-dir"])
             .arg(directory.path());
         command
-            .env(
-                "DATABASE_URL",
-                "postgres://nobody@127.0.0.1:1/nothing?sslmode=verify-full",
-            )
-            .env("VOUCHSAFE_MASTER_KEY", master_key)
-            .env("VOUCHSAFE_OPERATOR_TOKEN", token);
+            .env("DATABASE_URL", URL)
+            .env("VOUCHSAFE_MASTER_KEY", MASTER_KEY)
+            .env(setting, value);
         let output = command.output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{stderr}");
-        assert!(stderr.contains(expected), "{stderr}");
+        assert_eq!(output.status.code(), Some(2), "{setting}={value}: {stderr}");
+        assert!(stderr.contains(expected), "{setting}={value}: {stderr}");
         assert!(!stderr.contains("waiting for the database"), "{stderr}");
     }
 }
@@ -306,7 +341,7 @@ fn database_without_verified_tls_is_rejected_by_service_and_commands() {
             .output()
             .unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success(), "{command}: {stderr}");
+        assert_eq!(output.status.code(), Some(2), "{command}: {stderr}");
         assert!(
             stderr.contains("add sslmode=verify-full to DATABASE_URL"),
             "{command}: {stderr}"

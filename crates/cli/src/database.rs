@@ -19,7 +19,7 @@ use vouchsafe_security::vault::key_file;
 use vouchsafe_security::vault::wrapping_key::WrappingKeys;
 use vouchsafe_store::parse_database_url;
 
-use super::exit::{UnreachableError, UsageError};
+use super::exit::{UnreachableError, UsageError, invalid_setting};
 use super::{CONNECTION_OPTIONS, LocalService};
 
 #[derive(Debug, Args)]
@@ -45,11 +45,12 @@ impl DatabaseArgs {
         let path = local_service.data_dir.join(key_file::NAME);
         // The key there does not belong to another database.
         let is_private = self.database_url.is_none();
-        keys.load(if is_private {
+        let file = if is_private {
             KeyFile::IfExists(&path)
         } else {
             KeyFile::None
-        })
+        };
+        keys.load(file).map_err(invalid_setting)
     }
 
     /// Runs `work` on the database. `verb` completes "cannot … the database".

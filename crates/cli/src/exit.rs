@@ -86,10 +86,16 @@ impl From<ExitStatus> for ExitCode {
     }
 }
 
-/// An invalid argument that clap cannot detect.
+/// An invalid argument or setting that clap cannot detect.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct UsageError(pub(super) String);
+
+/// Marks an error of checking settings, so that the program exits with [`ExitStatus::Usage`].
+#[must_use]
+pub fn invalid_setting(error: impl Into<anyhow::Error>) -> anyhow::Error {
+    UsageError(format!("{:#}", error.into())).into()
+}
 
 /// The service or its database is unreachable; the text says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -135,6 +141,10 @@ mod tests {
             (anyhow!("no"), ExitStatus::Failure),
             (sqlx::Error::RowNotFound.into(), ExitStatus::Failure),
             (UsageError("x".to_owned()).into(), ExitStatus::Usage),
+            (
+                invalid_setting(anyhow!("short").context("read the key")).context("start"),
+                ExitStatus::Usage,
+            ),
             (
                 WaitingChange {
                     request_id: ChangeRequestId::generate(),

@@ -47,8 +47,8 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-pub use self::exit::ExitStatus;
 use self::exit::WaitingChange;
+pub use self::exit::{ExitStatus, invalid_setting};
 pub use self::id::with_validation;
 pub use self::table::MAX_WIDTH;
 
