@@ -139,7 +139,7 @@ impl Cli {
             .into_iter()
             .chain(exposed.iter().map(ToString::to_string))
             .collect();
-        settings.serve.effective = effective_settings(&command, &matches, &file);
+        settings.serve.effective = effective_settings(&command, &matches, &file, &settings.serve);
         Ok(settings)
     }
 

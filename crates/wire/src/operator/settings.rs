@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 pub struct EffectiveSetting {
     /// Name of its environment variable.
     pub name: String,
-    /// Value; null for secrets, and where the default depends on other settings: see `description`.
+    /// Value in force, also where the default depends on other settings; null for secrets, and where nothing is set: see `description`.
     #[schema(required)]
     pub value: Option<String>,
     /// Whether the value is secret, and therefore not shown.
@@ -43,6 +43,7 @@ pub enum SettingSource {
     Environment,
     /// The settings file, or the file of a secret.
     File,
+    /// The default, which may depend on other settings. A sandbox generates secrets in its data directory.
     Default,
     /// It has no value.
     Unset,
