@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use actix_web::web;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::{error, info, warn};
+use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_security::vault::seal::Vault;
 use vouchsafe_store::{CodeIndexUpdate, LEASE_S, PartitionChanges, RecentChanges, UnindexedCode};
 
@@ -275,7 +276,7 @@ async fn index_codes(service: &web::Data<Service>) {
         tick.tick().await;
         if let Err(error) = index_all_codes(service).await {
             warn!(
-                error.message = format!("{error:#}"),
+                error.message = describe_chain(&*error),
                 "cannot index codes against duplicates"
             );
         }
@@ -342,7 +343,7 @@ async fn write_checkpoints(service: &Service) {
             && let Err(error) = checkpoint_file::export(&service.job_store, path).await
         {
             error!(
-                error.message = format!("{error:#}"),
+                error.message = describe_chain(&*error),
                 "cannot export the audit checkpoints"
             );
         }

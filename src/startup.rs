@@ -37,6 +37,7 @@ use vouchsafe_actors::engine::{Engine, EngineParts};
 use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_actors::supervisor::{Arbiters, Spawner};
 use vouchsafe_domain::clock::{Clock, SystemClock};
+use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
 use vouchsafe_procurement::ProcurementService;
 use vouchsafe_security::environment::Environment;
@@ -80,7 +81,7 @@ pub fn serve(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -
     match run(settings, data_dir, telemetry) {
         Ok(code) => code,
         Err(error) => {
-            error!("service failed: {error:#}");
+            error!("service failed: {}", describe_chain(&*error));
             ExitStatus::of(&error).into()
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use secrecy::SecretString;
+use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_procurement::simulator::faults::{self, FaultPlan};
 use vouchsafe_procurement::simulator::{SimulatorSettings, serve};
 
@@ -53,7 +54,7 @@ pub fn run(args: SimulatorArgs) -> ExitCode {
     match actix_web::rt::System::new().block_on(serve(settings)) {
         Ok(()) => ExitStatus::Success.into(),
         Err(error) => {
-            eprintln!("vouchsafe: {error:#}");
+            eprintln!("vouchsafe: {}", describe_chain(&*error));
             ExitStatus::Failure.into()
         }
     }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use actix_web::web;
 use tracing::{info, warn};
+use vouchsafe_domain::error_chain::describe_chain;
 
 use super::ticker;
 use crate::service::Service;
@@ -35,7 +36,7 @@ pub(super) async fn reencrypt_codes(service: &Service) {
         tick.tick().await;
         if let Err(error) = reencrypt_all(service).await {
             warn!(
-                error.message = format!("{error:#}"),
+                error.message = describe_chain(&*error),
                 "cannot encrypt old codes again"
             );
         }

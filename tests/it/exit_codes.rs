@@ -39,6 +39,7 @@ async fn commands_exit_with_documented_code() {
             "{line}: {stderr}"
         );
         assert!(!stderr.contains("secret"), "{stderr}");
+        assert!(stderr.matches("(os error ").count() <= 1, "{line}: {stderr}");
     }
 }
 

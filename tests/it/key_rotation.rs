@@ -160,7 +160,8 @@ async fn master_key_is_rotated_to_another_and_to_vault_while_nodes_sell() {
     );
     stopped.spawn();
     assert_eq!(stopped.wait_for_exit(), Some(1));
-    assert!(stopped.log().contains("which is not loaded"), "{}", stopped.log());
+    let log = stopped.log();
+    assert_eq!(log.matches("which is not loaded").count(), 1, "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

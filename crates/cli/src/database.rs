@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use clap::Args;
 use secrecy::SecretString;
 use sqlx::postgres::PgConnectOptions;
+use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_kms::{KeyFile, WrappingKeyArgs};
 use vouchsafe_private_postgres::{DataDir, DataDirError, Durability, PrivatePostgres};
 use vouchsafe_security::secret::expose;
@@ -106,7 +107,7 @@ async fn run_on_stopped<T>(
     let started = tokio::task::spawn_blocking(move || start_postgres(&data_dir))
         .await
         .context("start Postgres")?
-        .map_err(|error| UnreachableError(format!("{error:#}")))?;
+        .map_err(|error| UnreachableError(describe_chain(&*error)))?;
     let done = work(started.connect_options())
         .await
         .with_context(|| format!("cannot {verb} the database"));

@@ -5,6 +5,7 @@
 
 use std::process::ExitCode;
 
+use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_domain::ids::ChangeRequestId;
 
 /// Prefixes of SQLSTATEs that mean "cannot connect": connection failure, invalid login, no such database, too many
@@ -94,7 +95,7 @@ pub(super) struct UsageError(pub(super) String);
 /// Marks an error of checking settings, so that the program exits with [`ExitStatus::Usage`].
 #[must_use]
 pub fn invalid_setting(error: impl Into<anyhow::Error>) -> anyhow::Error {
-    UsageError(format!("{:#}", error.into())).into()
+    UsageError(describe_chain(&*error.into())).into()
 }
 
 /// The service or its database is unreachable; the text says what to do.

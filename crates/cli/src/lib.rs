@@ -54,6 +54,7 @@ pub use self::table::MAX_WIDTH;
 
 use vouchsafe_domain::audit_log::AuditFilter;
 use vouchsafe_domain::deceptive::escape_output;
+use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::framing::API_PREFIX;
@@ -257,7 +258,7 @@ pub fn run(
             if let Some(waiting) = error.downcast_ref::<WaitingChange>() {
                 print_output(&waiting.output);
             }
-            print_error(&format!("vouchsafe: {error:#}"));
+            print_error(&format!("vouchsafe: {}", describe_chain(&*error)));
             ExitStatus::of(&error).into()
         }
     }

@@ -16,6 +16,7 @@ pub mod clock;
 pub mod deceptive;
 pub mod delivery;
 pub mod envelope;
+pub mod error_chain;
 pub mod event;
 pub mod event_kind;
 pub mod expiry_policy;

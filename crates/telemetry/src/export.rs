@@ -23,6 +23,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::layer::Layer as _;
 use vouchsafe_actors::SPANS;
+use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_http_client::tls;
 use vouchsafe_security::environment::Environment;
 
@@ -55,7 +56,7 @@ impl SpanExport {
         environment: Environment,
     ) -> Result<Self, TelemetryError> {
         let exporter = build_exporter(&collector.traces_url(), headers);
-        let exporter = exporter.map_err(|error| TelemetryError::Client(format!("{error:#}")))?;
+        let exporter = exporter.map_err(|error| TelemetryError::Client(describe_chain(&*error)))?;
         let queue = SpanQueue::default();
         let provider = SdkTracerProvider::builder()
             .with_span_processor(queue.wrap(exporter))

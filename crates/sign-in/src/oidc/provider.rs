@@ -21,6 +21,7 @@ use openidconnect::{
 };
 use secrecy::SecretString;
 use url::Url;
+use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::secret::expose;
 
@@ -200,11 +201,11 @@ impl OidcProvider {
         let response = request.request_async(&self.http).await;
         let response = response.map_err(|error| match error {
             RequestTokenError::ServerResponse(refusal) => OidcError::Refused(refusal.error().to_string()),
-            RequestTokenError::Request(error) => OidcError::Unavailable(describe(&error)),
+            RequestTokenError::Request(error) => OidcError::Unavailable(describe_chain(&error)),
             // Not the body, which may contain tokens.
             _ => OidcError::Unavailable("unexpected response of the token endpoint".to_owned()),
         })?;
-        let refused = |reason: &dyn Error| OidcError::Refused(describe(reason));
+        let refused = |reason: &dyn Error| OidcError::Refused(describe_chain(reason));
         let verifier = client.id_token_verifier().set_allowed_algs(ALGORITHMS);
         let token = response
             .id_token()
@@ -238,8 +239,8 @@ impl OidcProvider {
         let claims: Result<UserInfoClaims<GroupClaims, CoreGenderClaim>, _> =
             request.request_async(&self.http).await;
         let claims = claims.map_err(|error| match error {
-            UserInfoError::ClaimsVerification(error) => OidcError::Refused(describe(&error)),
-            UserInfoError::Request(error) => OidcError::Unavailable(describe(&error)),
+            UserInfoError::ClaimsVerification(error) => OidcError::Refused(describe_chain(&error)),
+            UserInfoError::Request(error) => OidcError::Unavailable(describe_chain(&error)),
             // Not the body, which has data of the person.
             _ => OidcError::Unavailable("unexpected response of the userinfo endpoint".to_owned()),
         })?;
@@ -267,7 +268,7 @@ impl OidcProvider {
                 let found = CoreProviderMetadata::discover_async(issuer, &http).await;
                 found
                     .map(Arc::new)
-                    .map_err(|error| OidcError::Unavailable(describe(&error)))
+                    .map_err(|error| OidcError::Unavailable(describe_chain(&error)))
             }
             .boxed()
         };
@@ -317,15 +318,4 @@ async fn exchange(client: &reqwest::Client, request: HttpRequest) -> Result<Http
     *received.status_mut() = response.status();
     *received.headers_mut() = response.headers().clone();
     Ok(received)
-}
-
-/// An error with its causes.
-fn describe(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
