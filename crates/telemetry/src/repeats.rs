@@ -1,9 +1,9 @@
 //! Deduplication of repeated failures in the log: one line when a condition begins, and one a minute while it lasts.
 //!
 //! A full disk fails every batch, poll and claim: thousands of equal lines within seconds, on the disk that is full. Of events
-//! with `error.message` and level WARN or ERROR the log keeps the first of a series. Events belong to a series if they come from one
-//! place in the program, name the same objects and follow each other within [`SERIES_GAP`]. Numbers do not count; for errors,
-//! which are not retried, the message does.
+//! with `error.message` and level WARN or ERROR, and of those of [`ACCEPT_TARGET`], the log keeps the first of a series. Events belong
+//! to a series if they come from one place in the program, name the same objects and follow each other within [`SERIES_GAP`]. Numbers
+//! do not count; for errors, which are not retried, the message does.
 
 use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry};
@@ -24,6 +24,10 @@ const REMINDER_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Series in memory. Beyond this number every event is logged until old series end.
 const MAX_SERIES: usize = 1_024;
+
+/// Target of actix's failures to accept a connection, which have their error in the message. Without free file descriptors each listener
+/// repeats it twice a second while connections wait.
+const ACCEPT_TARGET: &str = "actix_server::accept";
 
 /// Rejects the repetitions of a failure.
 #[derive(Debug, Default)]
@@ -77,7 +81,9 @@ impl<S: Subscriber> Filter<S> for RepeatFilter {
 
     fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
         let metadata = event.metadata();
-        if *metadata.level() > Level::WARN || metadata.fields().field("error.message").is_none() {
+        let has_error =
+            metadata.fields().field("error.message").is_some() || metadata.target() == ACCEPT_TARGET;
+        if *metadata.level() > Level::WARN || !has_error {
             return true;
         }
         let mut series = SeriesKey {
@@ -170,6 +176,20 @@ mod tests {
             }
         });
         assert_eq!(lines, 3);
+    }
+
+    #[test]
+    fn refused_connections_are_logged_once() {
+        let lines = count_lines(|| {
+            for _ in 0..2_000 {
+                warn!(
+                    error.message = "Too many open files",
+                    "connection has no deadline for responses"
+                );
+                error!(target: ACCEPT_TARGET, "Error accepting connection: {}", "Too many open files");
+            }
+        });
+        assert_eq!(lines, 2);
     }
 
     #[test]
