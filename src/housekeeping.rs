@@ -93,6 +93,7 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
         measure_stock(service),
         index_codes(service),
         data_keys::refresh_keys(service),
+        data_keys::probe_wrapping_keys(service),
         data_keys::reencrypt_codes(service),
         write_checkpoints(service),
         fill_audit_partners(service),

@@ -106,6 +106,8 @@ own_metrics! {
         "authentication_failures" "Requests that failed authentication, by error code, including those rejected with 429";
     certificate_files_rejected: Family<ListenerLabels, Gauge> =
         "certificate_files_rejected" "1 while a listener uses other certificate files than those on disk, which it cannot use";
+    wrapping_keys_failing: Gauge =
+        "wrapping_keys_failing" "Wrapping keys that did not work when this node probed them last";
     unread_responses: Counter =
         "http_responses_unread" "Responses that the client did not read in time, so that its connection was reset";
 }
@@ -291,6 +293,13 @@ impl Metrics {
         rejected
             .get_or_create(&ListenerLabels { listener })
             .set((!are_used).into());
+    }
+
+    /// Records the number of wrapping keys that did not work when they were probed last.
+    pub(crate) fn record_failing_wrapping_keys(&self, failing: usize) {
+        self.own
+            .wrapping_keys_failing
+            .set(i64::try_from(failing).unwrap_or(i64::MAX));
     }
 
     /// Renders all metrics.

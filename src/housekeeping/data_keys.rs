@@ -1,4 +1,5 @@
-//! Data keys in the background: keys of other nodes, the next key when the active one is old, and re-encryption of old codes.
+//! Data keys in the background: keys of other nodes, the next key when the active one is old, wrapping keys that work again, and
+//! re-encryption of old codes.
 
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,9 @@ use crate::service::Service;
 
 /// A sixth of the time that a re-encryption leaves to the nodes to load a new key.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
+
+/// A failing key is one line in the log and two requests to the key manager per interval.
+const PROBE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// One indexed lookup.
 const REENCRYPTION_INTERVAL: Duration = Duration::from_secs(10);
@@ -25,6 +29,30 @@ pub(super) async fn refresh_keys(service: &Service) {
         tick.tick().await;
         if let Err(error) = service.keyring.refresh(service.max_data_key_age).await {
             warn!(error.message = %error, "cannot refresh the data keys");
+        }
+    }
+}
+
+/// Probes wrapping keys that did not work at the start, and reports those that work again, so that a rotation may use them. Apart from
+/// [`refresh_keys`], which a key manager that hangs must not delay.
+pub(super) async fn probe_wrapping_keys(service: &Service) {
+    let failing = || service.keyring.failing_wrapping_keys().len();
+    service.metrics.record_failing_wrapping_keys(failing());
+    let mut reported = failing();
+    let mut tick = ticker(PROBE_INTERVAL);
+    // The start has probed all keys.
+    tick.tick().await;
+    loop {
+        tick.tick().await;
+        let working = service.keyring.probe_failing_wrapping_keys().await;
+        service.metrics.record_failing_wrapping_keys(failing());
+        if failing() == reported {
+            continue;
+        }
+        let nodes = &service.job_store.nodes;
+        match nodes.report_wrapping_keys(service.node.identity(), working).await {
+            Ok(()) => reported = failing(),
+            Err(error) => warn!(error.message = %error, "cannot report the wrapping keys that work"),
         }
     }
 }

@@ -103,6 +103,22 @@ async fn key_that_does_not_work_is_not_reported() {
     );
     stub.seal();
     assert_eq!(keyring.probe_wrapping_keys().await, ids(&[local()]));
+    assert_eq!(
+        keyring.failing_wrapping_keys(),
+        [foreign.id(), transit(&stub).id()]
+    );
+    stub.unseal();
+    let encrypted = stub.encrypted();
+    for _ in 0..2 {
+        let working = keyring.probe_failing_wrapping_keys().await;
+        assert_eq!(working, ids(&[local(), transit(&stub)]));
+        assert_eq!(keyring.failing_wrapping_keys(), [foreign.id()]);
+    }
+    assert_eq!(
+        stub.encrypted(),
+        encrypted + 1,
+        "a key that works is not probed again"
+    );
     database.remove().await;
 }
 

@@ -1,14 +1,16 @@
 //! Rotation of the master key and re-encryption of codes by commands, while two nodes sell.
 
 use std::process::{Command, Output};
+use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::{ConnectOptions as _, Executor as _};
 use vouchsafe_test_harness::{
     Database, Instance, Operator, Partner, Sale, TransitStub, WAIT_TIMEOUT, eventually, expect_success,
     id_of, program, scratch_directory, text_of,
 };
 
+use crate::metrics::scrape;
 use crate::multi_node::wait_for_status;
 
 type Settings = Vec<(String, String)>;
@@ -162,6 +164,38 @@ async fn master_key_is_rotated_to_another_and_to_vault_while_nodes_sell() {
     assert_eq!(stopped.wait_for_exit(), Some(1));
     let log = stopped.log();
     assert_eq!(log.matches("which is not loaded").count(), 1, "{log}");
+}
+
+/// A node probes failing wrapping keys once a minute.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(90);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn key_that_failed_at_the_start_is_reported_once_it_works() {
+    let stub = TransitStub::start();
+    stub.seal();
+    let mut deployment = Deployment {
+        database: Database::create().await,
+        directory: scratch_directory(),
+        nodes: Vec::new(),
+    };
+    let settings = [stub.settings("local"), master_keys("ab", None)].concat();
+    deployment.nodes.push(deployment.start_node(0, &settings));
+    let vault = json!(format!("vault-transit:{}/transit/vouchsafe", stub.url()));
+    let reported = || {
+        let report = deployment.keys_ok(&["list"], &Settings::new());
+        report["nodes"][0]["wrapping_keys"].as_array().unwrap().clone()
+    };
+    assert_eq!(reported().len(), 1);
+    assert!(!reported().contains(&vault));
+    let node = &deployment.nodes[0];
+    assert!(scrape(node).await.contains("vouchsafe_wrapping_keys_failing 1\n"));
+    stub.unseal();
+    let recovered = eventually("the key in Vault to be reported", PROBE_TIMEOUT, async || {
+        reported().contains(&vault).then_some(())
+    });
+    recovered.await;
+    assert!(scrape(node).await.contains("vouchsafe_wrapping_keys_failing 0\n"));
+    assert!(node.log().contains("wrapping key works again"), "{}", node.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,14 +5,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use sqlx::PgConnection;
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::{IncompleteKeySet, Vault};
-use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKeys};
+use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKeyId, WrappingKeys};
 
 use crate::data_keys::{DataKeyError, KeyRow, read_data_keys};
 use crate::{DataKeySet, DataKeys};
@@ -57,6 +57,8 @@ impl From<DataKeyError> for KeyringError {
 pub struct Keyring {
     data_keys: DataKeys,
     wrapping: WrappingKeys,
+    /// The wrapping keys that did not work when they were probed last.
+    failing: Mutex<Vec<WrappingKeyId>>,
     vault: RwLock<Arc<Vault>>,
     /// Held while keys are loaded and put in place: callers that lack a key share one load, and a later load has read later rows.
     loading: tokio::sync::Mutex<LoadState>,
@@ -116,6 +118,7 @@ impl Keyring {
         Ok(Self {
             data_keys,
             wrapping,
+            failing: Mutex::default(),
             vault,
             loading,
             next_rotation: tokio::sync::Mutex::default(),
@@ -132,17 +135,48 @@ impl Keyring {
         unlock(&self.wrapping, &keys).await.map(drop)
     }
 
-    /// The ids of the wrapping keys that work, for the report of the node: a rotation to another one would lock the node out.
+    /// Probes all wrapping keys and returns the ids of those that work, for the report of the node: a rotation to another one would lock the
+    /// node out.
     pub async fn probe_wrapping_keys(&self) -> Vec<String> {
-        let mut ids = Vec::new();
-        for (id, result) in self.wrapping.probe().await {
+        self.probe(|_| true).await
+    }
+
+    /// Probes the wrapping keys again that did not work, and returns the ids of all that work now.
+    pub async fn probe_failing_wrapping_keys(&self) -> Vec<String> {
+        let failing = self.failing_wrapping_keys();
+        self.probe(|id| failing.contains(id)).await
+    }
+
+    /// The wrapping keys that did not work when they were probed last.
+    #[must_use]
+    pub fn failing_wrapping_keys(&self) -> Vec<WrappingKeyId> {
+        self.failing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    async fn probe(&self, is_due: impl Fn(&WrappingKeyId) -> bool) -> Vec<String> {
+        let results = self.wrapping.probe(is_due).await;
+        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        for (id, result) in results {
+            let has_failed = failing.contains(&id);
             match result {
-                Ok(()) => ids.push(id.to_string()),
+                Ok(()) if has_failed => {
+                    tracing::info!(key.id = %id, "wrapping key works again");
+                    failing.retain(|failing| *failing != id);
+                }
+                Ok(()) => {}
                 Err(error) => {
-                    tracing::warn!(key.id = %id, error.message = %error, "wrapping key does not work; no rotation to it before a restart");
+                    tracing::warn!(key.id = %id, error.message = %error, "wrapping key does not work; no rotation to it until it does");
+                    if !has_failed {
+                        failing.push(id);
+                    }
                 }
             }
         }
+        let mut ids = self.wrapping.ids();
+        ids.retain(|id| failing.iter().all(|failing| failing.as_str() != id));
         ids
     }
 

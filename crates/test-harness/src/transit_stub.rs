@@ -71,6 +71,10 @@ impl TransitStub {
         self.state.lock().unwrap().is_sealed = true;
     }
 
+    pub fn unseal(&self) {
+        self.state.lock().unwrap().is_sealed = false;
+    }
+
     /// Number of values that were encrypted.
     pub fn encrypted(&self) -> usize {
         self.state.lock().unwrap().ciphertexts.len()

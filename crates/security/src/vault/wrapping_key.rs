@@ -106,10 +106,14 @@ impl WrappingKeys {
         self.keys.iter().map(|key| key.id().to_string()).collect()
     }
 
-    /// The id of each key, and whether it wraps a random data key and unwraps it again. A key manager may be unreachable, or refuse the token.
-    pub async fn probe(&self) -> Vec<(WrappingKeyId, Result<(), WrapError>)> {
+    /// The id of each key that `is_due`, and whether it wraps a random data key and unwraps it again. A key manager may be unreachable, or
+    /// refuse the token.
+    pub async fn probe(
+        &self,
+        is_due: impl Fn(&WrappingKeyId) -> bool,
+    ) -> Vec<(WrappingKeyId, Result<(), WrapError>)> {
         let mut results = Vec::with_capacity(self.keys.len());
-        for key in &self.keys {
+        for key in self.keys.iter().filter(|key| is_due(&key.id())) {
             results.push((key.id(), probe(&**key).await));
         }
         results
