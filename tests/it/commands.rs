@@ -88,6 +88,19 @@ async fn commands_cover_sale_from_partner_to_codes() {
          --denomination 25 --denomination 50.00 --country US --range 100:500:100"
     )));
     assert!(run_ok(&["product", "show", &product]).contains("denominations       25.00, 50.00"));
+    let shown = run_ok(&["product", "show", &product, "--json"]);
+    let put = format!("product put {product} --from -");
+    let put = |json: &str| run_with(shared(), &words(&put), Some(json));
+    let unchanged = put(&shown);
+    assert!(unchanged.status.success(), "{unchanged:?}");
+    let of_another = put(&shown.replacen(
+        &format!("\"product_id\":\"{product}"),
+        "\"product_id\":\"other",
+        1,
+    ));
+    let refusal = utf8(&of_another.stderr);
+    assert_eq!(of_another.status.code(), Some(2), "{refusal}");
+    assert!(refusal.contains("remove `product_id` from it"), "{refusal}");
     let codes = format!("code,pin\n{product}-1,0001\n{product}-2,0002\n,\n");
     let file = tempfile::NamedTempFile::with_suffix(".csv").unwrap();
     std::fs::write(file.path(), codes).unwrap();

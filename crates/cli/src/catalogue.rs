@@ -1,5 +1,7 @@
 //! `vouchsafe category` and `vouchsafe product`: the catalogue.
 
+use std::collections::BTreeMap;
+
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::value::RawValue;
@@ -10,6 +12,7 @@ use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::call::read_text;
 use super::examples::examples;
+use super::exit::UsageError;
 use super::id::{CategoryRef, ObjectRef as _, ProductRef};
 use super::table::{Column, column, text};
 
@@ -60,11 +63,13 @@ pub enum ProductAction {
 #[command(after_help = examples![
     "vouchsafe product put b --name B --brand b --category books --currency USD --denomination 25",
     "vouchsafe product put books-usd --from @product.json",
+    "vouchsafe product show books-usd --json | vouchsafe product put books-usd --from -",
 ])]
 pub struct PutProductArgs {
     #[command(flatten)]
     product: ProductRef,
-    /// The product as JSON, instead of the other options: text, @FILE, or - for standard input.
+    /// The product as JSON, instead of the other options: text, @FILE, or - for standard input. The output of `product show --json`
+    /// is accepted.
     #[arg(long, value_name = "JSON", conflicts_with = "ProductRequest")]
     from: Option<String>,
     #[command(flatten)]
@@ -82,15 +87,35 @@ pub(super) async fn product(action: ProductAction, admin: &AdminClient) -> anyho
     match action {
         ProductAction::Put(args) => {
             let path = args.product.path();
-            // Unparsed: `Value` would turn amounts into floats.
-            let Some(from) = &args.from else {
-                return admin.put(&path, &args.request).await;
-            };
-            let body: Box<RawValue> =
-                serde_json::from_str(&read_text(from)?).context("--from: expected JSON")?;
-            admin.put(&path, &body).await
+            match &args.from {
+                Some(from) => {
+                    admin
+                        .put(&path, &parse_product(&read_text(from)?, &args.product)?)
+                        .await
+                }
+                None => admin.put(&path, &args.request).await,
+            }
         }
         ProductAction::List(args) => admin.list("/products", &args, &PRODUCT_COLUMNS).await,
         ProductAction::Show(product) => admin.get(&product.path()).await,
     }
+}
+
+/// The fields of a product as JSON, without those that `product show` adds. The values stay unparsed: `Value` would turn amounts into
+/// floats.
+fn parse_product(json: &str, product: &ProductRef) -> anyhow::Result<BTreeMap<String, Box<RawValue>>> {
+    let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(json)
+        .context("--from: expected a JSON object, as of `vouchsafe product show --json`")?;
+    fields.remove("updated_at");
+    if let Some(shown) = fields.remove("product_id") {
+        let is_same = serde_json::from_str(shown.get()).is_ok_and(|id: String| id == product.product_id);
+        if !is_same {
+            let message = format!(
+                "--from is the product {shown}, not {}; remove `product_id` from it to copy the product",
+                product.product_id
+            );
+            return Err(UsageError(message).into());
+        }
+    }
+    Ok(fields)
 }
