@@ -6,6 +6,7 @@ use std::time::Duration;
 use hyper::Method;
 use serde_json::{Value, json};
 
+use crate::metrics::scrape;
 use vouchsafe_test_harness::{
     Behavior, Instance, Operator, Partner, ReceivedEvent, Receiver, WAIT_TIMEOUT, eventually, expect_error,
     expect_success, shared, unique,
@@ -82,6 +83,40 @@ async fn endpoint_receives_selected_events_only_while_enabled() {
     expect_success(&partner.send_signed(Method::POST, "/webhooks", &on).await, 200);
     assert_in_sequence(&off.wait_for_events(8));
     assert_eq!(selected.received().len(), 2);
+}
+
+/// The backlog has events of all kinds. A failed delivery, and those behind it, have entries instead.
+#[tokio::test]
+async fn backlog_is_the_number_of_events_not_attempted_yet() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(5).await;
+    let mut partner = operator.add_partner("1000").await;
+    let [off, failing] = [Receiver::start(), Receiver::start()];
+    failing.set_behavior(Behavior::Status(500));
+    let settings = json!({ "enabled": false, "events": ["order.cancelled"] });
+    let off = register_webhook(&mut partner, &off, &settings).await;
+    let failing = register_webhook(&mut partner, &failing, &json!({})).await;
+    expect_success(&partner.order(&sale, 1).await, 201);
+    let path = |webhook: &Value| format!("/admin/v1/webhooks/{}", webhook["webhook_id"].as_str().unwrap());
+    let state = operator.get(&path(&off)).await;
+    assert_eq!(state["backlog"], json!(3));
+    assert!(state["oldest_event_at"].is_string());
+    let path = path(&failing);
+    let reached = eventually(
+        "the failing endpoint to have no backlog",
+        WAIT_TIMEOUT,
+        async || {
+            let state = operator.get(&path).await;
+            (state["backlog"] == json!(0)).then_some(state)
+        },
+    );
+    assert!(reached.await["oldest_event_at"].is_null());
+    let deliveries = format!("/admin/v1/deliveries?partner_id={}", partner.partner_id);
+    let deliveries = operator.get(&deliveries).await;
+    assert_eq!(deliveries["data"].as_array().unwrap().len(), 3);
+    let help =
+        "# HELP vouchsafe_webhook_backlog_age_seconds Age of the oldest event that was not attempted yet";
+    assert!(scrape(shared()).await.contains(help));
 }
 
 #[tokio::test]

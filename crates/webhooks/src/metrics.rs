@@ -35,7 +35,7 @@ impl EndpointMetrics {
         );
         registry.register_with_unit(
             "webhook_backlog_age",
-            "Age of the oldest undelivered event of any enabled webhook endpoint",
+            "Age of the oldest event that was not attempted yet at an enabled webhook endpoint",
             Unit::Seconds,
             self.backlog_seconds.clone(),
         );

@@ -99,7 +99,7 @@ pub(super) static PAGES: [Page; 5] = [
                 col("Attempts that succeeded", "successful_attempts"),
                 col("Attempts that failed", "failed_attempts"),
                 col("Share of successes", "success_rate"),
-                col("Undelivered events", "backlog"),
+                col("Events not attempted yet", "backlog"),
                 col("Oldest of them", "oldest_event_at"),
                 col("Node", "node"),
                 col("Created", "created_at"),
