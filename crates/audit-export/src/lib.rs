@@ -1,0 +1,123 @@
+//! Export of the audit log out of the database: to files of this node, and to an HTTP endpoint of the deployment.
+//!
+//! All targets receive the same lines of JSON (`vouchsafe_domain::audit_export`) in order, at least once: the entries of a
+//! checkpoint, then the checkpoint, whose hash and HMAC cover them. A target continues where it is: a file after its last checkpoint, an
+//! endpoint after the position in the database.
+
+mod endpoint;
+mod file;
+mod metrics;
+mod settings;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::error;
+use vouchsafe_domain::clock::Clock;
+use vouchsafe_security::vault::fingerprint::FingerprintKey;
+use vouchsafe_store::{AuditLog, ExportContent};
+
+use self::endpoint::EndpointExport;
+use self::file::FileExport;
+pub use self::metrics::AuditExportMetrics;
+use self::metrics::TargetName;
+pub use self::settings::AuditExportArgs;
+use self::settings::EndpointSettings;
+
+/// Bounds how old an entry is when it leaves the machine, together with the interval of checkpoints.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// The exports that the settings name.
+pub struct AuditExport {
+    targets: Vec<Target>,
+    metrics: AuditExportMetrics,
+}
+
+enum Target {
+    File(FileExport),
+    Endpoint(EndpointExport),
+}
+
+/// Where an export is after an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ExportState {
+    /// The target has all checkpoints.
+    Complete,
+    /// Another node exports to the endpoint, or waits after a failure.
+    Elsewhere,
+}
+
+impl AuditExport {
+    /// The exports of `settings`. Sends nothing yet. `key` hides the endpoint's URL in the database.
+    ///
+    /// # Errors
+    /// If a setting is invalid or missing.
+    pub fn new(
+        settings: &AuditExportArgs,
+        audit_log: &AuditLog,
+        key: &FingerprintKey,
+        clock: Arc<dyn Clock>,
+        metrics: AuditExportMetrics,
+    ) -> anyhow::Result<Self> {
+        let file = |path: &_, content| Target::File(FileExport::new(audit_log.clone(), path, content));
+        let checkpoints = settings.checkpoint_file();
+        let entries = settings.file();
+        let endpoint = settings.endpoint()?;
+        let endpoint = endpoint.map(|EndpointSettings { url, secret }| {
+            let id = key.hash_url(url.as_str());
+            EndpointExport::new(audit_log.clone(), id, url, secret, clock).map(Target::Endpoint)
+        });
+        let targets = [
+            checkpoints.map(|path| file(path, ExportContent::Checkpoints)),
+            entries.map(|path| file(path, ExportContent::Entries)),
+            endpoint.transpose()?,
+        ];
+        Ok(Self {
+            targets: targets.into_iter().flatten().collect(),
+            metrics,
+        })
+    }
+
+    /// Exports what is new, for ever. The targets do not wait for each other.
+    pub async fn run(&self) {
+        join_all(self.targets.iter().map(|target| self.run_target(target))).await;
+    }
+
+    async fn run_target(&self, target: &Target) {
+        let name = target.name();
+        let mut tick = interval(INTERVAL);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut complete_at = Instant::now();
+        loop {
+            tick.tick().await;
+            let exported = match target {
+                Target::File(file) => file.export().await,
+                Target::Endpoint(endpoint) => endpoint.export().await,
+            };
+            match exported {
+                Ok(ExportState::Complete) => complete_at = Instant::now(),
+                Ok(ExportState::Elsewhere) => {}
+                Err(error) => error!(
+                    error.message = format!("{error:#}"),
+                    audit_export.target = name.into_str(),
+                    "cannot export the audit log"
+                ),
+            }
+            self.metrics.set_behind(name, complete_at.elapsed());
+        }
+    }
+}
+
+impl Target {
+    const fn name(&self) -> TargetName {
+        match self {
+            Self::File(file) => match file.content() {
+                ExportContent::Checkpoints => TargetName::CheckpointFile,
+                ExportContent::Entries => TargetName::File,
+            },
+            Self::Endpoint(_) => TargetName::Url,
+        }
+    }
+}
