@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use tokio::task::spawn_blocking;
@@ -40,11 +41,13 @@ impl FileExport {
     /// Appends what the file lacks.
     ///
     /// # Errors
-    /// If the file or the database fails, or the database has another checkpoint than the last one of the file.
+    /// If the file or the database fails, another process exports to the file, or the database has another checkpoint than the last one of
+    /// the file.
     pub(crate) async fn export(&self) -> anyhow::Result<ExportState> {
+        let path = self.path.clone();
+        let file = Arc::new(spawn_blocking(move || open(&path)).await??);
         loop {
-            let path = self.path.clone();
-            let last = spawn_blocking(move || read_last(&path)).await??;
+            let last = self.on_file(&file, read_last).await?;
             if let Some(last) = &last {
                 self.check_last(last).await?;
             }
@@ -53,9 +56,19 @@ impl FileExport {
             if lines.is_empty() {
                 return Ok(ExportState::Complete);
             }
-            let path = self.path.clone();
-            spawn_blocking(move || append(&path, &lines)).await??;
+            self.on_file(&file, move |file| append(file, &lines)).await?;
         }
+    }
+
+    /// Runs `work` on a thread that may block.
+    async fn on_file<T: Send + 'static>(
+        &self,
+        file: &Arc<File>,
+        work: impl FnOnce(&File) -> anyhow::Result<T> + Send + 'static,
+    ) -> anyhow::Result<T> {
+        let file = Arc::clone(file);
+        let done = spawn_blocking(move || work(&file)).await?;
+        done.with_context(|| format!("export to {}", self.path.display()))
     }
 
     async fn check_last(&self, last: &CheckpointRecord) -> anyhow::Result<()> {
@@ -76,15 +89,20 @@ impl FileExport {
     }
 }
 
+/// Opens and locks the file: two processes would write the same lines.
 fn open(path: &Path) -> anyhow::Result<File> {
     let mut options = OpenOptions::new();
     let file = options.read(true).append(true).create(true).open(path);
-    file.with_context(|| format!("open {}", path.display()))
+    let file = file.with_context(|| format!("open {}", path.display()))?;
+    file.try_lock().with_context(|| {
+        let path = path.display();
+        format!("lock {path}: does another node export to it? Each node needs a file of its own")
+    })?;
+    Ok(file)
 }
 
 /// Reads the last checkpoint, and removes what a crash left after it. `None` if the file is empty.
-fn read_last(path: &Path) -> anyhow::Result<Option<CheckpointRecord>> {
-    let mut file = open(path)?;
+fn read_last(mut file: &File) -> anyhow::Result<Option<CheckpointRecord>> {
     let length = file.metadata()?.len();
     let mut wanted = TAIL_BYTES;
     loop {
@@ -92,9 +110,7 @@ fn read_last(path: &Path) -> anyhow::Result<Option<CheckpointRecord>> {
         file.seek(SeekFrom::Start(start))?;
         let mut tail = Vec::new();
         file.read_to_end(&mut tail)?;
-        let end =
-            find_last(&tail, start == 0).with_context(|| format!("read the end of {}", path.display()))?;
-        match end {
+        match find_last(&tail, start == 0)? {
             Some((kept, last)) => {
                 file.set_len(start + kept as u64)?;
                 return Ok(Some(last));
@@ -134,11 +150,9 @@ fn find_last(tail: &[u8], is_whole: bool) -> anyhow::Result<Option<(usize, Check
     Ok(None)
 }
 
-fn append(path: &Path, lines: &[ExportLine]) -> anyhow::Result<()> {
-    let text = to_ndjson(lines)?;
-    let mut file = open(path)?;
-    let written = file.write_all(&text).and_then(|()| file.sync_data());
-    written.with_context(|| format!("write {}", path.display()))
+fn append(mut file: &File, lines: &[ExportLine]) -> anyhow::Result<()> {
+    file.write_all(&to_ndjson(lines)?)?;
+    Ok(file.sync_data()?)
 }
 
 #[cfg(test)]
@@ -175,29 +189,31 @@ mod tests {
         })
     }
 
+    fn read(path: &Path) -> anyhow::Result<Option<CheckpointRecord>> {
+        read_last(&open(path)?)
+    }
+
+    fn write(path: &Path, lines: &[ExportLine]) {
+        append(&open(path).unwrap(), lines).unwrap();
+    }
+
     #[test]
     fn export_continues_after_the_last_checkpoint() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("audit.ndjson");
-        let read = || read_last(&path).unwrap();
-        assert_eq!(read(), None);
-        append(&path, &(1..=40).map(checkpoint_line).collect::<Vec<_>>()).unwrap();
-        assert_eq!(read(), Some(checkpoint(40)));
+        assert_eq!(read(&path).unwrap(), None);
+        write(&path, &(1..=40).map(checkpoint_line).collect::<Vec<_>>());
+        assert_eq!(read(&path).unwrap(), Some(checkpoint(40)));
         let complete = std::fs::read(&path).unwrap();
         // A batch of 200 KB without its checkpoint, and a torn line.
-        append(&path, &(1..=200).map(entry_line).collect::<Vec<_>>()).unwrap();
-        open(&path)
-            .unwrap()
-            .write_all(&to_ndjson(&[entry_line(201)]).unwrap()[..900])
-            .unwrap();
-        assert_eq!(read(), Some(checkpoint(40)));
-        assert_eq!(
-            std::fs::read(&path).unwrap(),
-            complete,
-            "the unfinished batch is removed"
-        );
-        append(&path, &[entry_line(1), checkpoint_line(41)]).unwrap();
-        assert_eq!(read(), Some(checkpoint(41)));
+        write(&path, &(1..=200).map(entry_line).collect::<Vec<_>>());
+        let line = to_ndjson(&[entry_line(201)]).unwrap();
+        open(&path).unwrap().write_all(&line[..900]).unwrap();
+        assert_eq!(read(&path).unwrap(), Some(checkpoint(40)));
+        let kept = std::fs::read(&path).unwrap();
+        assert_eq!(kept, complete, "the unfinished batch is removed");
+        write(&path, &[entry_line(1), checkpoint_line(41)]);
+        assert_eq!(read(&path).unwrap(), Some(checkpoint(41)));
     }
 
     #[test]
@@ -207,11 +223,11 @@ mod tests {
         let path = directory.path().join("audit.ndjson");
         for length in [0, 1, 10, 500, 1_200, 2_400, whole.len() - 1] {
             std::fs::write(&path, &whole[..length]).unwrap();
-            assert_eq!(read_last(&path).unwrap(), None, "{length}");
+            assert_eq!(read(&path).unwrap(), None, "{length}");
             assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
         }
         std::fs::write(&path, &whole).unwrap();
-        assert_eq!(read_last(&path).unwrap(), Some(checkpoint(1)));
+        assert_eq!(read(&path).unwrap(), Some(checkpoint(1)));
     }
 
     #[test]
@@ -229,8 +245,19 @@ mod tests {
             &torn_after,
         ] {
             std::fs::write(&path, text).unwrap();
-            assert!(read_last(&path).is_err());
+            assert!(read(&path).is_err());
             assert_eq!(std::fs::read(&path).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn file_of_another_node_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.ndjson");
+        let file = open(&path).unwrap();
+        let error = open(&path).unwrap_err();
+        assert!(format!("{error:#}").contains("Each node needs a file of its own"));
+        drop(file);
+        open(&path).unwrap();
     }
 }
