@@ -214,12 +214,19 @@ async fn exported_file_continues_and_verify_finds_what_was_changed_in_it() {
         verify(&database, "--checkpoints", &file),
         expected([true, true])[..1]
     );
+    let (output, is_success) = run_documented_check(&file);
+    assert!(
+        is_success && output.contains(&format!("up to checkpoint {number}")),
+        "{output}"
+    );
     let forged = text.replacen("wallet.top_up", "wallet.adjust", 1);
     std::fs::write(&file, &forged).unwrap();
     assert_eq!(
         verify(&database, "--audit-export", &file),
         expected([true, false])
     );
+    let (output, is_success) = run_documented_check(&file);
+    assert!(!is_success && output.contains("differ"), "{output}");
     // With the hash of the forged entries the chain of the file differs from the database's.
     let mut lines = lines_of(&forged);
     let mut entries = Vec::new();
