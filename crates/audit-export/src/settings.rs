@@ -107,7 +107,7 @@ impl AuditExportArgs {
                 )
             }
         };
-        let url = Url::parse(url).ok().filter(|url| is_secure(url));
+        let url = Url::parse(url).ok().filter(is_secure);
         let url = url.context(
             "VOUCHSAFE_AUDIT_EXPORT_URL: expected an https URL such as https://collector.example/vouchsafe; http is permitted to this machine \
              only",
