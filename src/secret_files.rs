@@ -365,6 +365,7 @@ mod tests {
                 "VOUCHSAFE_OIDC_CLIENT_SECRET_FILE",
                 "VOUCHSAFE_AUDIT_EXPORT_URL_FILE",
                 "VOUCHSAFE_AUDIT_EXPORT_SECRET_FILE",
+                "VOUCHSAFE_AUDIT_EXPORT_AUTHORIZATION_FILE",
                 "VOUCHSAFE_OTLP_ENDPOINT_FILE",
                 "OTEL_EXPORTER_OTLP_HEADERS_FILE"
             ]

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use sqlx::{Executor as _, PgConnection};
 use tokio::runtime::Handle;
 use vouchsafe_domain::audit_export::{CheckpointRecord, ExportLine, checkpoint_hash};
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
-use vouchsafe_store::{ClaimOutcome, ExportClaim, ExportContent, PgStore};
+use vouchsafe_store::{ExportContent, ExportLease, ExportLeaseOutcome, PgStore};
 use vouchsafe_test_harness::Database;
 
 const ENDPOINT: &str = "keyed hash of a URL";
@@ -38,10 +39,11 @@ async fn write_small_checkpoints(store: &PgStore, connection: &mut PgConnection,
     }
 }
 
-async fn claim(store: &PgStore) -> Option<ExportClaim> {
-    match store.audit_log.claim_export(ENDPOINT).await.unwrap() {
-        ClaimOutcome::Claimed(claim) => Some(claim),
-        ClaimOutcome::Complete | ClaimOutcome::Leased => None,
+async fn lease(store: &PgStore) -> Option<ExportLease> {
+    match store.audit_log.lease_export(ENDPOINT).await.unwrap() {
+        ExportLeaseOutcome::Leased(lease) => Some(lease),
+        ExportLeaseOutcome::LeasedByOther => None,
+        outcome => panic!("{outcome:?}"),
     }
 }
 
@@ -136,51 +138,81 @@ async fn one_node_at_a_time_exports_to_an_endpoint() {
     let mut connection = database.connect().await;
     write_small_checkpoints(&one, &mut connection, 2).await;
 
-    let first = claim(&one).await.unwrap();
+    let mut first = lease(&one).await.unwrap();
     assert_eq!(first.position(), 0);
-    assert!(claim(&two).await.is_none() && claim(&one).await.is_none());
-    let first = one.audit_log.confirm_export(first, 1).await.unwrap().unwrap();
+    assert!(lease(&two).await.is_none() && lease(&one).await.is_none());
+    assert!(one.audit_log.confirm_export(&mut first, 1).await.unwrap());
     assert_eq!(first.position(), 1);
 
     // The first node is paused, and its lease ends.
     let end_lease = "UPDATE audit_exports SET leased_until = clock_timestamp() - interval '1 ms'";
     connection.execute(end_lease).await.unwrap();
-    let second = claim(&two).await.unwrap();
+    let mut second = lease(&two).await.unwrap();
     assert_eq!(second.position(), 1);
-    assert!(
-        one.audit_log.confirm_export(first, 2).await.unwrap().is_none(),
-        "another node has taken over"
-    );
-    let second = two.audit_log.confirm_export(second, 2).await.unwrap().unwrap();
+    let is_confirmed = one.audit_log.confirm_export(&mut first, 2).await.unwrap();
+    assert!(!is_confirmed, "another node has taken over");
+    one.audit_log.release_export(first, Duration::ZERO).await.unwrap();
+    assert!(lease(&one).await.is_none(), "the lease is that of the other node");
+    assert!(two.audit_log.confirm_export(&mut second, 2).await.unwrap());
     two.audit_log
         .release_export(second, Duration::ZERO)
         .await
         .unwrap();
-    let outcome = one.audit_log.claim_export(ENDPOINT).await.unwrap();
-    assert!(matches!(outcome, ClaimOutcome::Complete), "{outcome:?}");
+    let outcome = one.audit_log.lease_export(ENDPOINT).await.unwrap();
+    assert!(matches!(outcome, ExportLeaseOutcome::Complete), "{outcome:?}");
 
     write_small_checkpoints(&one, &mut connection, 1).await;
-    let failed = claim(&one).await.unwrap();
+    let failed = lease(&one).await.unwrap();
     assert_eq!(failed.position(), 2);
     one.audit_log
         .release_export(failed, Duration::from_secs(30))
         .await
         .unwrap();
-    let outcome = two.audit_log.claim_export(ENDPOINT).await.unwrap();
-    assert!(
-        matches!(outcome, ClaimOutcome::Leased),
-        "after a failure all wait: {outcome:?}"
-    );
+    assert!(lease(&two).await.is_none(), "after a failure all wait");
 
     // Set back, the database's clock must not stop the export for long.
     let clock_change = "UPDATE audit_exports SET leased_until = clock_timestamp() + interval '1 hour'";
     connection.execute(clock_change).await.unwrap();
-    assert_eq!(claim(&two).await.unwrap().position(), 2);
+    assert_eq!(lease(&two).await.unwrap().position(), 2);
 
-    let other = one.audit_log.claim_export("another URL").await.unwrap();
-    let ClaimOutcome::Claimed(other) = other else {
+    let other = one.audit_log.lease_export("another URL").await.unwrap();
+    let ExportLeaseOutcome::Leased(other) = other else {
         panic!("{other:?}");
     };
     assert_eq!(other.position(), 0, "another endpoint receives everything");
+
+    let skip = "UPDATE audit_exports SET position = 9";
+    connection.execute(skip).await.unwrap();
+    let outcome = one.audit_log.lease_export(ENDPOINT).await.unwrap();
+    assert!(
+        matches!(
+            outcome,
+            ExportLeaseOutcome::Beyond {
+                position: 9,
+                newest: 3
+            }
+        ),
+        "{outcome:?}"
+    );
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_ask_at_the_same_time_get_one_lease() {
+    let database = Database::create().await;
+    let store = PgStore::open(database.service_options(), Handle::current());
+    let mut connection = database.connect().await;
+    write_small_checkpoints(&store, &mut connection, 1).await;
+    for _ in 0..20 {
+        let attempts = join_all((0..4).map(|_| lease(&store))).await;
+        let mut leases: Vec<ExportLease> = attempts.into_iter().flatten().collect();
+        assert_eq!(leases.len(), 1);
+        let lease = leases.remove(0);
+        store
+            .audit_log
+            .release_export(lease, Duration::ZERO)
+            .await
+            .unwrap();
+    }
     database.remove().await;
 }

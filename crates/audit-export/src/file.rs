@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,10 +11,13 @@ use tokio::task::spawn_blocking;
 use vouchsafe_domain::audit_export::{CheckpointRecord, ExportLine, to_ndjson};
 use vouchsafe_store::{AuditLog, ExportContent};
 
-use super::ExportState;
+use super::ExportOutcome;
 
-/// First read of the end of the file; doubled until it has a checkpoint.
+/// First read of the end of the file; doubled until it has a checkpoint and the line before.
 const TAIL_BYTES: u64 = 64 * 1024;
+
+/// Longer than any batch.
+const MAX_TAIL_BYTES: u64 = 256 * 1024 * 1024;
 
 /// How each line begins. A line that a crash left unfinished is removed only if it begins like that, too.
 const LINE_START: &[u8] = br#"{"type":"audit_"#;
@@ -38,23 +42,23 @@ impl FileExport {
         self.content
     }
 
-    /// Appends what the file lacks.
+    /// Appends the missing lines.
     ///
     /// # Errors
     /// If the file or the database fails, another process exports to the file, or the database has another checkpoint than the last one of
     /// the file.
-    pub(crate) async fn export(&self) -> anyhow::Result<ExportState> {
-        let path = self.path.clone();
+    pub(crate) async fn export(&self) -> anyhow::Result<ExportOutcome> {
+        let (path, content) = (self.path.clone(), self.content);
         let file = Arc::new(spawn_blocking(move || open(&path)).await??);
         loop {
-            let last = self.on_file(&file, read_last).await?;
+            let last = self.on_file(&file, move |file| read_last(file, content)).await?;
             if let Some(last) = &last {
                 self.check_last(last).await?;
             }
             let position = last.map_or(0, |last| last.number);
-            let lines = self.audit_log.read_export_batch(position, self.content).await?;
+            let lines = self.audit_log.read_export_batch(position, content).await?;
             if lines.is_empty() {
-                return Ok(ExportState::Complete);
+                return Ok(ExportOutcome::Complete);
             }
             self.on_file(&file, move |file| append(file, &lines)).await?;
         }
@@ -92,7 +96,8 @@ impl FileExport {
 /// Opens and locks the file: two processes would write the same lines.
 fn open(path: &Path) -> anyhow::Result<File> {
     let mut options = OpenOptions::new();
-    let file = options.read(true).append(true).create(true).open(path);
+    let options = options.read(true).append(true).create(true).mode(0o600);
+    let file = options.open(path);
     let file = file.with_context(|| format!("open {}", path.display()))?;
     file.try_lock().with_context(|| {
         let path = path.display();
@@ -101,8 +106,8 @@ fn open(path: &Path) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// Reads the last checkpoint, and removes what a crash left after it. `None` if the file is empty.
-fn read_last(mut file: &File) -> anyhow::Result<Option<CheckpointRecord>> {
+/// Reads the last checkpoint, and removes what a crash left after it. `None` if the file has no checkpoint.
+fn read_last(mut file: &File, content: ExportContent) -> anyhow::Result<Option<CheckpointRecord>> {
     let length = file.metadata()?.len();
     let mut wanted = TAIL_BYTES;
     loop {
@@ -110,44 +115,87 @@ fn read_last(mut file: &File) -> anyhow::Result<Option<CheckpointRecord>> {
         file.seek(SeekFrom::Start(start))?;
         let mut tail = Vec::new();
         file.read_to_end(&mut tail)?;
-        match find_last(&tail, start == 0)? {
-            Some((kept, last)) => {
-                file.set_len(start + kept as u64)?;
-                return Ok(Some(last));
+        let (kept, last) = match find_last(&tail, start == 0, content)? {
+            TailContent::Checkpoint(kept, last) => (kept, Some(last)),
+            TailContent::Unfinished => (0, None),
+            TailContent::Unknown if wanted < MAX_TAIL_BYTES => {
+                wanted *= 2;
+                continue;
             }
-            None if start == 0 => {
-                file.set_len(0)?;
-                return Ok(None);
-            }
-            None => wanted *= 2,
+            TailContent::Unknown => bail!("the end of the file has no checkpoint"),
+        };
+        if kept < tail.len() {
+            file.set_len(start + kept as u64)?;
         }
+        return Ok(last);
     }
 }
 
-/// The last checkpoint in the end of a file, and the position after it. `None` if it has only entries of an unfinished batch.
+/// The end of a file.
+enum TailContent {
+    /// The last checkpoint, and the position after it.
+    Checkpoint(usize, CheckpointRecord),
+    /// The whole file is the beginning of the first batch, or empty.
+    Unfinished,
+    /// More of the file is needed.
+    Unknown,
+}
+
+/// Finds the last checkpoint. `is_whole`: the tail is the whole file.
 ///
 /// # Errors
-/// If a line is not one of an export. `is_whole`: the end begins with the file.
-fn find_last(tail: &[u8], is_whole: bool) -> anyhow::Result<Option<(usize, CheckpointRecord)>> {
-    let lines: Vec<&[u8]> = tail.split_inclusive(|byte| *byte == b'\n').collect();
+/// If a line is not one of an export, or the file has another content.
+fn find_last(tail: &[u8], is_whole: bool, content: ExportContent) -> anyhow::Result<TailContent> {
+    let mut lines: Vec<&[u8]> = tail.split_inclusive(|byte| *byte == b'\n').collect();
+    if !is_whole && !lines.is_empty() {
+        // Its beginning may be missing.
+        lines.remove(0);
+    }
     let mut end = tail.len();
-    for (index, line) in lines.iter().enumerate().rev() {
-        let start = end - line.len();
-        if index == 0 && !is_whole {
-            // The beginning of the line may be missing.
-            return Ok(None);
-        }
+    while let Some(line) = lines.pop() {
         if line.ends_with(b"\n") {
             let record = ExportLine::parse(line).context("a line is not that of an export")?;
             if let ExportLine::AuditCheckpoint(checkpoint) = record {
-                return Ok(Some((end, checkpoint)));
+                return match lines.pop() {
+                    Some(before) => {
+                        check_content(before, content)?;
+                        Ok(TailContent::Checkpoint(end, checkpoint))
+                    }
+                    None if is_whole => Ok(TailContent::Checkpoint(end, checkpoint)),
+                    None => Ok(TailContent::Unknown),
+                };
             }
-        } else if !line.starts_with(LINE_START) && !LINE_START.starts_with(line) {
+        } else if !is_torn(line) {
             bail!("the last line is not that of an export");
         }
-        end = start;
+        end -= line.len();
     }
-    Ok(None)
+    Ok(if is_whole {
+        TailContent::Unfinished
+    } else {
+        TailContent::Unknown
+    })
+}
+
+/// Whether a crash may have left this line: after a power failure, some file systems have zeros at the end of a file.
+fn is_torn(line: &[u8]) -> bool {
+    line.starts_with(LINE_START) || LINE_START.starts_with(line) || line.iter().all(|byte| *byte == 0)
+}
+
+/// Checks the line before the last checkpoint: one export must not continue the file of the other.
+fn check_content(before: &[u8], content: ExportContent) -> anyhow::Result<()> {
+    let before = ExportLine::parse(before).context("a line is not that of an export")?;
+    match (content, before) {
+        (ExportContent::Entries, ExportLine::AuditCheckpoint(_)) => {
+            bail!(
+                "the file has checkpoints without their entries: VOUCHSAFE_CHECKPOINT_FILE writes such files; name another one"
+            )
+        }
+        (ExportContent::Checkpoints, ExportLine::AuditEntry(_)) => {
+            bail!("the file has entries: VOUCHSAFE_AUDIT_EXPORT_FILE writes such files; name another one")
+        }
+        _ => Ok(()),
+    }
 }
 
 fn append(mut file: &File, lines: &[ExportLine]) -> anyhow::Result<()> {
@@ -189,8 +237,12 @@ mod tests {
         })
     }
 
+    fn read_for(path: &Path, content: ExportContent) -> anyhow::Result<Option<CheckpointRecord>> {
+        read_last(&open(path)?, content)
+    }
+
     fn read(path: &Path) -> anyhow::Result<Option<CheckpointRecord>> {
-        read_last(&open(path)?)
+        read_for(path, ExportContent::Entries)
     }
 
     fn write(path: &Path, lines: &[ExportLine]) {
@@ -202,16 +254,18 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("audit.ndjson");
         assert_eq!(read(&path).unwrap(), None);
-        write(&path, &(1..=40).map(checkpoint_line).collect::<Vec<_>>());
+        write(&path, &[checkpoint_line(39), entry_line(0), checkpoint_line(40)]);
         assert_eq!(read(&path).unwrap(), Some(checkpoint(40)));
         let complete = std::fs::read(&path).unwrap();
-        // A batch of 200 KB without its checkpoint, and a torn line.
-        write(&path, &(1..=200).map(entry_line).collect::<Vec<_>>());
+        // A batch of 200 KB without its checkpoint, and a line that is torn or has zeros.
         let line = to_ndjson(&[entry_line(201)]).unwrap();
-        open(&path).unwrap().write_all(&line[..900]).unwrap();
-        assert_eq!(read(&path).unwrap(), Some(checkpoint(40)));
-        let kept = std::fs::read(&path).unwrap();
-        assert_eq!(kept, complete, "the unfinished batch is removed");
+        for torn in [&line[..900], &[0; 70_000], &[&line[..20], &[0; 9][..]].concat()] {
+            write(&path, &(1..=200).map(entry_line).collect::<Vec<_>>());
+            open(&path).unwrap().write_all(torn).unwrap();
+            assert_eq!(read(&path).unwrap(), Some(checkpoint(40)));
+            let kept = std::fs::read(&path).unwrap();
+            assert_eq!(kept, complete, "the unfinished batch is removed");
+        }
         write(&path, &[entry_line(1), checkpoint_line(41)]);
         assert_eq!(read(&path).unwrap(), Some(checkpoint(41)));
     }
@@ -237,12 +291,14 @@ mod tests {
         let whole = to_ndjson(&[checkpoint_line(1)]).unwrap();
         let after = [&whole[..], b"nonsense\n"].concat();
         let torn_after = [&whole[..], b"nonsense"].concat();
+        let long = "x".repeat(200_000) + "\n";
         for text in [
             &b"notes"[..],
             b"notes\n",
             b"{\"type\":\"other\"}\n",
             &after,
             &torn_after,
+            long.as_bytes(),
         ] {
             std::fs::write(&path, text).unwrap();
             assert!(read(&path).is_err());
@@ -251,10 +307,35 @@ mod tests {
     }
 
     #[test]
-    fn file_of_another_node_is_refused() {
+    fn export_does_not_continue_the_file_of_the_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.ndjson");
+        // A file may begin with the last checkpoint of another one.
+        write(&path, &[checkpoint_line(1)]);
+        for content in [ExportContent::Entries, ExportContent::Checkpoints] {
+            assert_eq!(read_for(&path, content).unwrap(), Some(checkpoint(1)));
+        }
+        write(&path, &(2..=2_000).map(checkpoint_line).collect::<Vec<_>>());
+        assert_eq!(
+            read_for(&path, ExportContent::Checkpoints).unwrap(),
+            Some(checkpoint(2_000))
+        );
+        let error = read(&path).unwrap_err();
+        assert!(
+            format!("{error:#}").contains("without their entries"),
+            "{error:#}"
+        );
+        write(&path, &[entry_line(1), checkpoint_line(2_001)]);
+        assert!(read_for(&path, ExportContent::Checkpoints).is_err());
+    }
+
+    #[test]
+    fn file_is_private_and_of_one_process() {
+        use std::os::unix::fs::PermissionsExt as _;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("audit.ndjson");
         let file = open(&path).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         let error = open(&path).unwrap_err();
         assert!(format!("{error:#}").contains("Each node needs a file of its own"));
         drop(file);

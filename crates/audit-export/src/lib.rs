@@ -1,8 +1,8 @@
 //! Export of the audit log out of the database: to files of this node, and to an HTTP endpoint of the deployment.
 //!
 //! All targets receive the same lines of JSON (`vouchsafe_domain::audit_export`) in order, at least once: the entries of a
-//! checkpoint, then the checkpoint, whose hash and HMAC cover them. A target continues where it is: a file after its last checkpoint, an
-//! endpoint after the position in the database.
+//! checkpoint, then the checkpoint, whose hash and HMAC cover them. A file
+//! continues after its last checkpoint, an endpoint after its position in the database.
 
 mod endpoint;
 mod file;
@@ -10,7 +10,7 @@ mod metrics;
 mod settings;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::{MissedTickBehavior, interval};
@@ -24,9 +24,8 @@ use self::file::FileExport;
 pub use self::metrics::AuditExportMetrics;
 use self::metrics::TargetName;
 pub use self::settings::AuditExportArgs;
-use self::settings::EndpointSettings;
 
-/// Bounds how old an entry is when it leaves the machine, together with the interval of checkpoints.
+/// The delay of an entry: this, and the interval of checkpoints.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// The exports that the settings name.
@@ -40,13 +39,13 @@ enum Target {
     Endpoint(EndpointExport),
 }
 
-/// Where an export is after an attempt.
+/// The result of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ExportState {
+enum ExportOutcome {
     /// The target has all checkpoints.
     Complete,
     /// Another node exports to the endpoint, or waits after a failure.
-    Elsewhere,
+    LeasedByOther,
 }
 
 impl AuditExport {
@@ -62,12 +61,11 @@ impl AuditExport {
         metrics: AuditExportMetrics,
     ) -> anyhow::Result<Self> {
         let file = |path: &_, content| Target::File(FileExport::new(audit_log.clone(), path, content));
-        let checkpoints = settings.checkpoint_file();
-        let entries = settings.file();
+        let [checkpoints, entries] = settings.files()?;
         let endpoint = settings.endpoint()?;
-        let endpoint = endpoint.map(|EndpointSettings { url, secret }| {
-            let id = key.hash_url(url.as_str());
-            EndpointExport::new(audit_log.clone(), id, url, secret, clock).map(Target::Endpoint)
+        let endpoint = endpoint.map(|settings| {
+            let id = key.hash_url(&settings.address());
+            EndpointExport::new(audit_log.clone(), id, settings, clock).map(Target::Endpoint)
         });
         let targets = [
             checkpoints.map(|path| file(path, ExportContent::Checkpoints)),
@@ -89,7 +87,7 @@ impl AuditExport {
         let name = target.name();
         let mut tick = interval(INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut complete_at = Instant::now();
+        self.metrics.record_complete(name);
         loop {
             tick.tick().await;
             let exported = match target {
@@ -97,15 +95,14 @@ impl AuditExport {
                 Target::Endpoint(endpoint) => endpoint.export().await,
             };
             match exported {
-                Ok(ExportState::Complete) => complete_at = Instant::now(),
-                Ok(ExportState::Elsewhere) => {}
+                Ok(ExportOutcome::Complete) => self.metrics.record_complete(name),
+                Ok(ExportOutcome::LeasedByOther) => {}
                 Err(error) => error!(
                     error.message = format!("{error:#}"),
                     audit_export.target = name.into_str(),
                     "cannot export the audit log"
                 ),
             }
-            self.metrics.set_behind(name, complete_at.elapsed());
         }
     }
 }

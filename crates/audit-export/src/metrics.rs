@@ -1,14 +1,19 @@
-//! Metrics of the audit export.
+//! Metric of the audit export: how long each target has lacked checkpoints, computed when it is read, so that it also grows while an export
+//! hangs.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 /// A target of the export, as its label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TargetName {
     CheckpointFile,
     File,
@@ -32,30 +37,44 @@ struct TargetLabels {
     target: &'static str,
 }
 
+/// When each configured target last had all checkpoints.
 #[derive(Debug, Clone, Default)]
-pub struct AuditExportMetrics {
-    behind: Family<TargetLabels, Gauge>,
-}
+pub struct AuditExportMetrics(Arc<Mutex<BTreeMap<TargetName, Instant>>>);
 
 impl AuditExportMetrics {
     pub fn register(&self, registry: &mut Registry) {
-        // A series exists from the start, also without an export.
-        for name in TargetName::ALL {
-            self.set_behind(name, Duration::ZERO);
-        }
-        registry.register_with_unit(
-            "audit_export_behind",
-            "Time since the target last had all audit checkpoints, by target; 0 without an export",
-            Unit::Seconds,
-            self.behind.clone(),
-        );
+        registry.register_collector(Box::new(self.clone()));
     }
 
-    pub(crate) fn set_behind(&self, name: TargetName, time: Duration) {
-        let labels = TargetLabels {
-            target: name.into_str(),
-        };
-        let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
-        self.behind.get_or_create(&labels).set(seconds);
+    /// The target has all checkpoints, or its export begins.
+    pub(crate) fn record_complete(&self, name: TargetName) {
+        let mut complete = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        complete.insert(name, Instant::now());
+    }
+
+    /// Seconds since the target last had all checkpoints; 0 if it is not configured.
+    fn seconds_behind(&self, name: TargetName) -> i64 {
+        let complete = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let seconds = complete.get(&name).map_or(0, |at| at.elapsed().as_secs());
+        i64::try_from(seconds).unwrap_or(i64::MAX)
+    }
+}
+
+impl Collector for AuditExportMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut family = encoder.encode_descriptor(
+            "audit_export_behind",
+            "Time since the target last had all audit checkpoints, by target; 0 without an export.",
+            Some(&Unit::Seconds),
+            MetricType::Gauge,
+        )?;
+        // A series exists from the start, also without an export.
+        for name in TargetName::ALL {
+            let labels = TargetLabels {
+                target: name.into_str(),
+            };
+            ConstGauge::new(self.seconds_behind(name)).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
     }
 }

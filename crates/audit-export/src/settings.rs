@@ -3,11 +3,12 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use reqwest::Url;
+use reqwest::header::HeaderValue;
 use secrecy::SecretString;
 use vouchsafe_security::secret::expose_setting;
 use vouchsafe_security::secure_url::is_secure;
@@ -16,7 +17,7 @@ use zeroize::Zeroizing;
 /// The minimum of Standard Webhooks, 192 bits.
 const MIN_SECRET_BYTES: usize = 24;
 
-/// As in the secrets of webhooks; may be left out.
+/// Of the secrets of webhooks; optional.
 const SECRET_PREFIX: &str = "whsec_";
 
 const HOW_TO_CREATE: &str = "create one with openssl rand -base64 32";
@@ -42,7 +43,7 @@ pub struct AuditExportArgs {
     )]
     audit_export_url: Option<SecretString>,
 
-    /// Secret that signs what is posted: at least 24 bytes in base64, also with whsec_ before it.
+    /// Secret that signs what is posted: at least 24 bytes in base64; the prefix whsec_ is optional.
     #[arg(
         long,
         env = "VOUCHSAFE_AUDIT_EXPORT_SECRET",
@@ -50,13 +51,29 @@ pub struct AuditExportArgs {
         value_name = "SECRET"
     )]
     audit_export_secret: Option<SecretString>,
+
+    /// Value of the header Authorization of what is posted, such as `Bearer TOKEN` [default: none].
+    #[arg(
+        long,
+        env = "VOUCHSAFE_AUDIT_EXPORT_AUTHORIZATION",
+        hide_env_values = true,
+        value_name = "VALUE"
+    )]
+    audit_export_authorization: Option<SecretString>,
 }
 
 /// An HTTP endpoint of the export.
-#[derive(Debug)]
 pub(crate) struct EndpointSettings {
     pub(crate) url: Url,
     pub(crate) secret: SigningSecret,
+    pub(crate) authorization: Option<HeaderValue>,
+}
+
+impl EndpointSettings {
+    /// The URL without the parts that may contain a credential, which can be replaced: it identifies the endpoint.
+    pub(crate) fn address(&self) -> String {
+        format!("{}{}", self.url.origin().ascii_serialization(), self.url.path())
+    }
 }
 
 /// The key of the requests' signatures.
@@ -82,17 +99,23 @@ impl fmt::Debug for SigningSecret {
 }
 
 impl AuditExportArgs {
-    /// An empty variable counts as unset, here and below.
-    pub(crate) fn checkpoint_file(&self) -> Option<&Path> {
-        non_empty(self.checkpoint_file.as_deref())
-    }
-
-    pub(crate) fn file(&self) -> Option<&Path> {
-        non_empty(self.audit_export_file.as_deref())
+    /// The files for checkpoints and for entries. An empty variable counts as unset.
+    ///
+    /// # Errors
+    /// If both are the same.
+    pub(crate) fn files(&self) -> anyhow::Result<[Option<&Path>; 2]> {
+        let files = [&self.checkpoint_file, &self.audit_export_file]
+            .map(|path| path.as_deref().filter(|path| !path.as_os_str().is_empty()));
+        if files[0].is_some() && files[0] == files[1] {
+            bail!(
+                "VOUCHSAFE_CHECKPOINT_FILE and VOUCHSAFE_AUDIT_EXPORT_FILE name the same file; each export needs its own"
+            );
+        }
+        Ok(files)
     }
 
     /// # Errors
-    /// If the URL or the secret is invalid, or only one of them is set. The error has neither.
+    /// If a value is invalid, or one of URL and secret is missing. The error has no value.
     pub(crate) fn endpoint(&self) -> anyhow::Result<Option<EndpointSettings>> {
         let secret = expose_setting(self.audit_export_secret.as_ref());
         let (url, secret) = match (expose_setting(self.audit_export_url.as_ref()), secret) {
@@ -117,12 +140,22 @@ impl AuditExportArgs {
                 "VOUCHSAFE_AUDIT_EXPORT_SECRET: expected at least {MIN_SECRET_BYTES} bytes in base64; {HOW_TO_CREATE}"
             );
         };
-        Ok(Some(EndpointSettings { url, secret }))
+        let authorization = expose_setting(self.audit_export_authorization.as_ref());
+        let authorization = authorization.map(HeaderValue::from_str).transpose();
+        let mut authorization = authorization.map_err(|_| {
+            anyhow!(
+                "VOUCHSAFE_AUDIT_EXPORT_AUTHORIZATION: expected the value of a header, such as Bearer TOKEN"
+            )
+        })?;
+        if let Some(authorization) = &mut authorization {
+            authorization.set_sensitive(true);
+        }
+        Ok(Some(EndpointSettings {
+            url,
+            secret,
+            authorization,
+        }))
     }
-}
-
-fn non_empty(path: Option<&Path>) -> Option<&Path> {
-    path.filter(|path| !path.as_os_str().is_empty())
 }
 
 #[cfg(test)]
@@ -137,10 +170,21 @@ mod tests {
         export: AuditExportArgs,
     }
 
-    fn endpoint(line: &str) -> anyhow::Result<Option<EndpointSettings>> {
+    fn parse(line: &str) -> AuditExportArgs {
         let line = line.replace("SECRET", &STANDARD.encode([1; 24]));
         let arguments = ["test"].into_iter().chain(line.split_whitespace());
-        TestCommand::try_parse_from(arguments)?.export.endpoint()
+        TestCommand::try_parse_from(arguments).unwrap().export
+    }
+
+    #[test]
+    fn each_export_has_a_file_of_its_own() {
+        let line = "--checkpoint-file= --audit-export-file a";
+        assert_eq!(parse(line).files().unwrap(), [None, Some(Path::new("a"))]);
+        for line in ["", "--checkpoint-file= --audit-export-file="] {
+            assert_eq!(parse(line).files().unwrap(), [None; 2]);
+        }
+        let same = parse("--checkpoint-file a --audit-export-file a");
+        assert!(same.files().is_err());
     }
 
     #[test]
@@ -149,11 +193,12 @@ mod tests {
             "--audit-export-url https://user:password@collector.example/a?b=c --audit-export-secret SECRET",
             "--audit-export-url http://127.0.0.1:9000 --audit-export-secret whsec_SECRET",
         ] {
-            let settings = endpoint(line).unwrap().unwrap();
+            let settings = parse(line).endpoint().unwrap().unwrap();
             assert_eq!(settings.secret.key(), [1; 24], "{line}");
+            assert!(!settings.address().contains("password") && !settings.address().contains("b=c"));
         }
         for line in ["", "--audit-export-url= --audit-export-secret="] {
-            assert!(endpoint(line).unwrap().is_none(), "{line}");
+            assert!(parse(line).endpoint().unwrap().is_none(), "{line}");
         }
     }
 
@@ -185,7 +230,8 @@ mod tests {
                 "at least 24 bytes",
             ),
         ] {
-            let error = format!("{:#}", endpoint(line).unwrap_err());
+            let error = parse(line).endpoint().err().unwrap();
+            let error = format!("{error:#}");
             assert!(error.contains(expected), "{line}: {error}");
             assert!(
                 !error.contains("hidden") && !error.contains("aGlkZGVu"),

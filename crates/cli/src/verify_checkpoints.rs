@@ -34,8 +34,10 @@ pub(super) async fn check(
     key: Option<CheckpointKey>,
     file: Option<ExportedFile<'_>>,
 ) -> anyhow::Result<Vec<Finding>> {
-    let mut macs = key.map(MacCheck::new);
-    let mut exported = file.map(ExportCheck::open).transpose()?;
+    let mut exported = file
+        .map(|file| ExportCheck::open(file, key.clone()))
+        .transpose()?;
+    let mut macs = key.map(|key| MacCheck::new("audit.checkpoints.mac", key));
     let mut first = 1;
     loop {
         let records = read_checkpoints(connection, first, PAGE).await?;
@@ -105,14 +107,14 @@ struct MacCheck {
 }
 
 impl MacCheck {
-    fn new(key: CheckpointKey) -> Self {
+    fn new(name: &'static str, key: CheckpointKey) -> Self {
         let description =
             "audit checkpoints have an HMAC under the vault's key, from the first one that has it";
         Self {
             key,
             since: None,
             is_upgraded: false,
-            violations: Violations::new("audit.checkpoints.mac", description),
+            violations: Violations::new(name, description),
         }
     }
 
@@ -144,18 +146,19 @@ struct ExportCheck<'a, R> {
     next: Option<CheckpointRecord>,
     checkpoints: Violations,
     entries: Violations,
+    macs: Option<MacCheck>,
 }
 
 impl<'a> ExportCheck<'a, BufReader<File>> {
-    fn open(file: ExportedFile<'a>) -> anyhow::Result<Self> {
+    fn open(file: ExportedFile<'a>, key: Option<CheckpointKey>) -> anyhow::Result<Self> {
         let path = file.path.display();
         let opened = File::open(file.path).with_context(|| format!("cannot read {path}"))?;
-        Self::new(file, BufReader::new(opened))
+        Self::new(file, key, BufReader::new(opened))
     }
 }
 
 impl<'a, R: BufRead> ExportCheck<'a, R> {
-    fn new(file: ExportedFile<'a>, lines: R) -> anyhow::Result<Self> {
+    fn new(file: ExportedFile<'a>, key: Option<CheckpointKey>, lines: R) -> anyhow::Result<Self> {
         let checkpoints = "audit checkpoints are those that the service has exported";
         let entries = "exported audit entries are those that their checkpoints cover";
         let mut check = Self {
@@ -164,6 +167,7 @@ impl<'a, R: BufRead> ExportCheck<'a, R> {
             next: None,
             checkpoints: Violations::new("audit.checkpoints.exported", checkpoints),
             entries: Violations::new("audit.entries.exported", entries),
+            macs: key.map(|key| MacCheck::new("audit.checkpoints.exported.mac", key)),
         };
         check.advance()?;
         if check.next.is_none() {
@@ -186,6 +190,9 @@ impl<'a, R: BufRead> ExportCheck<'a, R> {
                 None => break None,
             }
         };
+        if let (Some(next), Some(macs)) = (&self.next, &mut self.macs) {
+            macs.check(next);
+        }
         if let Some(next) = &self.next
             && self.file.content == ExportContent::Entries
             && !(previous.is_none() && entries.is_empty())
@@ -232,6 +239,7 @@ impl<'a, R: BufRead> ExportCheck<'a, R> {
         if self.file.content == ExportContent::Entries {
             findings.push(self.entries.into_finding());
         }
+        findings.extend(self.macs.map(|macs| macs.violations.into_finding()));
         Ok(findings)
     }
 }
@@ -246,7 +254,7 @@ mod tests {
     /// Numbers of the checkpoints, written on these days, that are reported.
     fn reported(checkpoints: &[(i64, Option<bool>)]) -> Vec<String> {
         let key = CheckpointKey::new([1; 32]);
-        let mut check = MacCheck::new(key.clone());
+        let mut check = MacCheck::new("name", key.clone());
         for (number, (day, is_right)) in (1..).zip(checkpoints) {
             let at = OffsetDateTime::UNIX_EPOCH + Duration::days(*day);
             let mac = is_right.map(|is_right| key.mac(number, at, if is_right { "ab" } else { "cd" }));
@@ -290,7 +298,7 @@ mod tests {
         records: &[CheckpointRecord],
     ) -> anyhow::Result<Vec<Vec<String>>> {
         let path = Path::new("exported.ndjson");
-        let mut check = ExportCheck::new(ExportedFile { path, content }, file.as_bytes())?;
+        let mut check = ExportCheck::new(ExportedFile { path, content }, None, file.as_bytes())?;
         for record in records {
             check.check(record)?;
         }

@@ -167,7 +167,7 @@ fn to_decimal_amounts(state: &str, of_wallet: Option<Currency>) -> Option<String
 
 /// Writes the text of a `json` column as it is.
 fn serialize_json<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
-    // The columns are `json`, so parsing cannot fail.
+    // The columns are `jsonb`, so parsing cannot fail.
     let state: Option<&RawValue> = text.as_deref().and_then(|text| serde_json::from_str(text).ok());
     state.serialize(serializer)
 }

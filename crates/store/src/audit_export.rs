@@ -1,4 +1,4 @@
-//! What the audit export reads, and its position at each HTTP endpoint.
+//! Reads of the audit export, and its position at each HTTP endpoint.
 //!
 //! One node at a time exports to an endpoint: it holds a lease, which each accepted batch prolongs. A node that lost its lease, such as a
 //! paused process, may send a batch that another node sends, too; only one of them moves the position.
@@ -12,34 +12,36 @@ use vouchsafe_domain::audit_log::AuditRow;
 
 use super::audit::{AuditLog, to_bigint};
 
-/// A batch ends with the checkpoint that reaches this number of entries. A checkpoint has up to a thousand.
+/// A batch of entries ends with the checkpoint that reaches this number. A checkpoint has up to a thousand.
 const MAX_BATCH_ENTRIES: usize = 500;
 
-/// Bounds a batch of small checkpoints: some 200 KB without entries.
+/// Checkpoints of a batch of entries. Each one read lists up to a thousand entries, 8 KB.
+const MAX_COVERED_CHECKPOINTS: usize = 50;
+
+/// Checkpoints of a batch without entries: some 250 KB.
 const MAX_BATCH_CHECKPOINTS: usize = 1_000;
 
 /// Longer than a request to an endpoint.
-pub const EXPORT_LEASE: Duration = Duration::from_mins(1);
+pub const EXPORT_LEASE_TIME: Duration = Duration::from_mins(1);
 
-/// What is exported of a checkpoint.
+/// Which lines are exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportContent {
-    /// The checkpoint itself.
     Checkpoints,
-    /// Its entries, then the checkpoint.
+    /// The entries of each checkpoint, then the checkpoint.
     Entries,
 }
 
-/// The right to export to an endpoint, until the lease ends.
+/// The right to export to an endpoint, until it ends.
 #[derive(Debug)]
-pub struct ExportClaim {
+pub struct ExportLease {
     endpoint: String,
     /// Number of the last checkpoint that the endpoint accepted.
     position: i64,
     leased_until: OffsetDateTime,
 }
 
-impl ExportClaim {
+impl ExportLease {
     #[must_use]
     pub const fn position(&self) -> i64 {
         self.position
@@ -47,13 +49,15 @@ impl ExportClaim {
 }
 
 #[derive(Debug)]
-pub enum ClaimOutcome {
+pub enum ExportLeaseOutcome {
     /// This node exports.
-    Claimed(ExportClaim),
+    Leased(ExportLease),
     /// The endpoint has accepted all checkpoints.
     Complete,
-    /// Another node exports, or the last attempt failed a short time ago.
-    Leased,
+    /// Another node exports, or waits after a failure.
+    LeasedByOther,
+    /// The endpoint has accepted a checkpoint that the database does not have. The position was changed, or checkpoints were removed.
+    Beyond { position: i64, newest: i64 },
 }
 
 struct CheckpointEntries {
@@ -62,8 +66,8 @@ struct CheckpointEntries {
 }
 
 impl AuditLog {
-    /// Reads the next checkpoints after `position`, oldest first, with their entries before each. Empty if there is none. An entry that was
-    /// removed from the database is left out: the hash of its checkpoint shows that.
+    /// Reads the next lines after the checkpoint `position`, oldest first; the last one is a checkpoint. Empty if there is none. An entry
+    /// that was removed from the database is left out: the hash of its checkpoint shows that.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -72,11 +76,19 @@ impl AuditLog {
         position: i64,
         content: ExportContent,
     ) -> Result<Vec<ExportLine>, sqlx::Error> {
+        match content {
+            ExportContent::Checkpoints => {
+                let checkpoints = self.read_checkpoints(position + 1, MAX_BATCH_CHECKPOINTS);
+                let lines = checkpoints.await?.into_iter();
+                Ok(lines.map(ExportLine::AuditCheckpoint).collect())
+            }
+            ExportContent::Entries => self.read_entry_batch(position).await,
+        }
+    }
+
+    async fn read_entry_batch(&self, position: i64) -> Result<Vec<ExportLine>, sqlx::Error> {
         let checkpoints = self.checkpoints_after(position).await?;
-        let mut entries = match content {
-            ExportContent::Checkpoints => HashMap::new(),
-            ExportContent::Entries => self.entries_of(&checkpoints).await?,
-        };
+        let mut entries = self.entries_of(&checkpoints).await?;
         let mut lines = Vec::new();
         for CheckpointEntries { record, audit_ids } in checkpoints {
             let rows = audit_ids.iter().filter_map(|audit_id| entries.remove(audit_id));
@@ -98,7 +110,7 @@ impl AuditLog {
                 WHERE s.total - cardinality(s.entries) < $3::bigint
                 ORDER BY s.number"#,
             position,
-            to_bigint(MAX_BATCH_CHECKPOINTS),
+            to_bigint(MAX_COVERED_CHECKPOINTS),
             to_bigint(MAX_BATCH_ENTRIES),
         );
         let checkpoints = checkpoints.map(|row| CheckpointEntries {
@@ -132,88 +144,87 @@ impl AuditLog {
         Ok(self.0.fetch_all(entries).await?.into_iter().collect())
     }
 
-    /// Takes the lease of an endpoint, if there is something to export. `endpoint` is the keyed hash of its URL; a new endpoint receives
-    /// everything.
+    /// Leases an endpoint, if there is something to export. `endpoint` is the keyed hash of its URL; a new endpoint receives everything.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn claim_export(&self, endpoint: &str) -> Result<ClaimOutcome, sqlx::Error> {
-        // A lease that is longer than a lease can be was taken before the database's clock was set back.
-        let claimed = sqlx::query!(
+    pub async fn lease_export(&self, endpoint: &str) -> Result<ExportLeaseOutcome, sqlx::Error> {
+        let state = sqlx::query!(
+            r#"SELECT COALESCE(x.position, 0) AS "position!", COALESCE(s.newest, 0) AS "newest!"
+                 FROM (SELECT max(number) AS newest FROM audit_checkpoints) AS s
+                 LEFT JOIN audit_exports AS x ON x.endpoint = $1"#,
+            endpoint,
+        );
+        let state = self.0.fetch_all(state.map(|row| (row.position, row.newest)));
+        match state.await?.first() {
+            Some((position, newest)) if position > newest => {
+                return Ok(ExportLeaseOutcome::Beyond {
+                    position: *position,
+                    newest: *newest,
+                });
+            }
+            Some((position, newest)) if position == newest => return Ok(ExportLeaseOutcome::Complete),
+            _ => {}
+        }
+        // Once the row is locked, the clock is read again. A lease that is longer than a lease can be was taken before the clock was set back.
+        let leased = sqlx::query!(
             r#"INSERT INTO audit_exports AS x (endpoint, leased_until)
                VALUES ($1, clock_timestamp() + $2::interval)
                ON CONFLICT (endpoint) DO UPDATE
-               SET leased_until = EXCLUDED.leased_until
-               WHERE x.leased_until NOT BETWEEN clock_timestamp() AND EXCLUDED.leased_until
-                 AND EXISTS (SELECT FROM audit_checkpoints AS s WHERE s.number > x.position)
+               SET leased_until = clock_timestamp() + $2::interval
+               WHERE x.leased_until NOT BETWEEN clock_timestamp() AND clock_timestamp() + $2::interval
                RETURNING position, leased_until"#,
             endpoint,
-            EXPORT_LEASE as _,
+            EXPORT_LEASE_TIME as _,
         );
-        let claimed = claimed.map(|row| (row.position, row.leased_until));
-        if let Some((position, leased_until)) = self.0.fetch_optional(claimed).await? {
-            return Ok(ClaimOutcome::Claimed(ExportClaim {
+        let leased = leased.map(|row| (row.position, row.leased_until));
+        Ok(match self.0.fetch_optional(leased).await? {
+            Some((position, leased_until)) => ExportLeaseOutcome::Leased(ExportLease {
                 endpoint: endpoint.to_owned(),
                 position,
                 leased_until,
-            }));
-        }
-        let is_complete = sqlx::query_scalar!(
-            r#"SELECT NOT EXISTS (SELECT FROM audit_checkpoints AS s WHERE s.number > x.position) AS "is_complete!"
-                 FROM audit_exports AS x
-                WHERE x.endpoint = $1"#,
-            endpoint,
-        );
-        let is_complete = self
-            .0
-            .run(|pool| async move { is_complete.fetch_one(&pool).await });
-        Ok(if is_complete.await? {
-            ClaimOutcome::Complete
-        } else {
-            ClaimOutcome::Leased
+            }),
+            None => ExportLeaseOutcome::LeasedByOther,
         })
     }
 
-    /// Moves the position to an accepted checkpoint and prolongs the lease. `None` if another node has taken over.
+    /// Moves the position to an accepted checkpoint and prolongs the lease. Returns false if another node has taken over.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The endpoint then receives the batch again.
-    pub async fn confirm_export(
-        &self,
-        claim: ExportClaim,
-        accepted: i64,
-    ) -> Result<Option<ExportClaim>, sqlx::Error> {
+    pub async fn confirm_export(&self, lease: &mut ExportLease, accepted: i64) -> Result<bool, sqlx::Error> {
         let confirmed = sqlx::query_scalar!(
             "UPDATE audit_exports
                 SET position = $3, leased_until = clock_timestamp() + $4::interval
               WHERE endpoint = $1 AND leased_until = $2
              RETURNING leased_until",
-            claim.endpoint,
-            claim.leased_until,
+            lease.endpoint,
+            lease.leased_until,
             accepted,
-            EXPORT_LEASE as _,
+            EXPORT_LEASE_TIME as _,
         );
-        let leased_until = self
+        let confirmed = self
             .0
             .run(|pool| async move { confirmed.fetch_optional(&pool).await });
-        Ok(leased_until.await?.map(|leased_until| ExportClaim {
-            endpoint: claim.endpoint,
-            position: accepted,
-            leased_until,
-        }))
+        let Some(leased_until) = confirmed.await? else {
+            return Ok(false);
+        };
+        lease.position = accepted;
+        lease.leased_until = leased_until;
+        Ok(true)
     }
 
-    /// Gives the lease back, so that the next node can take it after `delay`.
+    /// Gives the lease back; the next node can take it after `delay`.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The lease then ends by itself.
-    pub async fn release_export(&self, claim: ExportClaim, delay: Duration) -> Result<(), sqlx::Error> {
+    pub async fn release_export(&self, lease: ExportLease, delay: Duration) -> Result<(), sqlx::Error> {
         let released = sqlx::query!(
             "UPDATE audit_exports
                 SET leased_until = clock_timestamp() + $3::interval
               WHERE endpoint = $1 AND leased_until = $2",
-            claim.endpoint,
-            claim.leased_until,
+            lease.endpoint,
+            lease.leased_until,
             delay as _,
         );
         self.0

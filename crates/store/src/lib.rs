@@ -64,7 +64,7 @@ use vouchsafe_database::{batcher, connection_class, connection_pool, database, e
 
 pub use audit::{AuditActor, AuditLog, ChangedObjects, RecentChanges};
 pub use audit_checkpoints::{AuditCheckpoint, read_checkpoints};
-pub use audit_export::{ClaimOutcome, EXPORT_LEASE, ExportClaim, ExportContent};
+pub use audit_export::{EXPORT_LEASE_TIME, ExportContent, ExportLease, ExportLeaseOutcome};
 pub use categories::{Categories, PutCategoryOutcome};
 pub use certification::Observations;
 pub use change_requests::ChangeRequests;
