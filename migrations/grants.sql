@@ -22,6 +22,7 @@ BEGIN
         partners, wallets, orders, payouts,
         categories, products, vendors, chunks, stock_imports, purchases,
         operators,
+        audit_exports,
         reconciliations, reconciled_days
     TO vouchsafe_service;
     -- Old codes are indexed, and encrypted again under a newer data key.

@@ -1,9 +1,8 @@
 //! Background tasks of a node: lease renewal, stock sharing, sharing of rate limits, cache refresh, stock expiry and counts, code indexes,
-//! data keys, partners of old audit entries, audit checkpoints, certification, live figures, purging.
+//! data keys, partners of old audit entries, audit checkpoints and their export, certification, live figures, purging.
 //!
 //! The tasks run independently. The lease is renewed until the last record has its verdict.
 
-mod checkpoint_file;
 mod data_keys;
 pub(crate) mod recorder;
 mod sampler;
@@ -96,6 +95,7 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
         data_keys::probe_wrapping_keys(service),
         data_keys::reencrypt_codes(service),
         write_checkpoints(service),
+        service.audit_export.run(),
         fill_audit_partners(service),
         audit_security_events(service),
         run_recorder(service),
@@ -339,14 +339,6 @@ async fn write_checkpoints(service: &Service) {
         tick.tick().await;
         if let Err(error) = write_due_checkpoints(service).await {
             warn!(error.message = %error, "cannot write an audit checkpoint");
-        }
-        if let Some(path) = &service.checkpoint_file
-            && let Err(error) = checkpoint_file::export(&service.job_store, path).await
-        {
-            error!(
-                error.message = describe_chain(&*error),
-                "cannot export the audit checkpoints"
-            );
         }
     }
 }

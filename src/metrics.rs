@@ -24,6 +24,7 @@ use vouchsafe_actors::engine::Engine;
 use vouchsafe_actors::journal::JournalMetrics;
 use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_actors::supervisor::ActorTotals;
+use vouchsafe_audit_export::AuditExportMetrics;
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_procurement::metrics::VendorMetrics;
 use vouchsafe_security::rate_limiter::RateLimiter;
@@ -125,6 +126,7 @@ pub(crate) struct Metrics {
     connections: ConnectionMetrics,
     runtimes: Runtimes,
     security_events: SecurityEventMetrics,
+    audit_export: AuditExportMetrics,
     traffic: Traffic,
 }
 
@@ -148,6 +150,7 @@ impl Metrics {
             connections: ConnectionMetrics::default(),
             runtimes: Runtimes::default(),
             security_events: SecurityEventMetrics::default(),
+            audit_export: AuditExportMetrics::default(),
             traffic: Traffic::default(),
             registry: Registry::default(),
         };
@@ -174,6 +177,7 @@ impl Metrics {
         metrics.endpoints.register(registry);
         metrics.connections.register(registry);
         metrics.security_events.register(registry);
+        metrics.audit_export.register(registry);
         registry.register_collector(Box::new(metrics.runtimes.clone()));
         telemetry.register(registry);
         Self {
@@ -205,6 +209,11 @@ impl Metrics {
     /// The metrics of database connections.
     pub(crate) fn connections(&self) -> ConnectionMetrics {
         self.connections.clone()
+    }
+
+    /// The metrics of the audit export.
+    pub(crate) fn audit_export(&self) -> AuditExportMetrics {
+        self.audit_export.clone()
     }
 
     /// The runtimes whose metrics are served.

@@ -363,6 +363,9 @@ mod tests {
                 "VOUCHSAFE_OPERATOR_TOKEN_FILE",
                 "VOUCHSAFE_METRICS_TOKEN_FILE",
                 "VOUCHSAFE_OIDC_CLIENT_SECRET_FILE",
+                "VOUCHSAFE_AUDIT_EXPORT_URL_FILE",
+                "VOUCHSAFE_AUDIT_EXPORT_SECRET_FILE",
+                "VOUCHSAFE_AUDIT_EXPORT_AUTHORIZATION_FILE",
                 "VOUCHSAFE_OTLP_ENDPOINT_FILE",
                 "OTEL_EXPORTER_OTLP_HEADERS_FILE"
             ]

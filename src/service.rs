@@ -1,12 +1,12 @@
 //! Application state shared by all routes: engine, store and in-memory registries.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use vouchsafe_actors::delivery::Deliveries;
 use vouchsafe_actors::engine::Engine;
 use vouchsafe_actors::procurement::Procurement;
+use vouchsafe_audit_export::AuditExport;
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::partner::caps::Caps;
@@ -67,8 +67,7 @@ pub(crate) struct Service {
     /// `None`: delivery attempts are not logged.
     pub(crate) attempt_log: Option<Arc<AttemptLogWriter>>,
     pub(crate) delivery_log_days: u16,
-    /// Export of audit checkpoints.
-    pub(crate) checkpoint_file: Option<PathBuf>,
+    pub(crate) audit_export: AuditExport,
     pub(crate) sender: HttpSender,
     pub(crate) metrics_access: MetricsAccess,
     /// The token of the settings; others are in the database.

@@ -11,13 +11,13 @@ mod preview;
 mod tls;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use secrecy::SecretString;
 use sqlx::postgres::PgConnectOptions;
 use vouchsafe_actors::engine::DEFAULT_LANES;
+use vouchsafe_audit_export::AuditExportArgs;
 use vouchsafe_kms::WrappingKeyArgs;
 
 use self::caps::CapSettings;
@@ -172,9 +172,9 @@ pub struct ServeSettings {
     #[arg(long, env = "VOUCHSAFE_DELIVERY_LOG_DAYS", default_value_t = 30, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(0..=366))]
     pub delivery_log_days: u16,
 
-    /// File to which audit checkpoints are exported, one per node [default: none].
-    #[arg(long, env = "VOUCHSAFE_CHECKPOINT_FILE", value_name = "FILE")]
-    pub checkpoint_file: Option<PathBuf>,
+    /// Export of the audit log.
+    #[command(flatten)]
+    pub audit_export: AuditExportArgs,
 
     /// Number of lanes that write to the database.
     #[arg(long, env = "VOUCHSAFE_LANES", default_value_t = DEFAULT_LANES, value_parser = clap::value_parser!(u16).range(1..=64))]

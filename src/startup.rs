@@ -36,6 +36,7 @@ use vouchsafe_actors::delivery::outbox::AttemptLog;
 use vouchsafe_actors::engine::{Engine, EngineParts};
 use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_actors::supervisor::{Arbiters, Spawner};
+use vouchsafe_audit_export::AuditExport;
 use vouchsafe_domain::clock::{Clock, SystemClock};
 use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
@@ -242,6 +243,7 @@ async fn build_service(
     let operator_token = secrets::operator_token(settings).map_err(invalid_setting)?;
     let identity_provider = operators::identity_provider(settings).map_err(invalid_setting)?;
     let metrics_access = settings.metrics_access().map_err(invalid_setting)?;
+    let export_targets = settings.audit_export.targets().map_err(invalid_setting)?;
     let name = secrets::node_name(directory.path())?;
     let runtime = threads.database.handle().clone();
     let store = PgStore::open_with(
@@ -286,6 +288,13 @@ async fn build_service(
         runtime: threads.outgoing.handle().clone(),
     });
     let sender = sender.context("create the webhook sender")?;
+    let audit_export = AuditExport::new(
+        export_targets,
+        &store.audit_log,
+        keyring.vault().fingerprints(),
+        Arc::clone(&clock),
+        metrics.audit_export(),
+    )?;
     let certification = (settings.environment == Environment::Sandbox).then(Arc::<Observer>::default);
     let event_sender = observe_deliveries(Arc::new(sender.clone()), certification.as_ref(), &clock);
     let attempt_log = (settings.delivery_log_days > 0)
@@ -313,7 +322,7 @@ async fn build_service(
         deliveries: Deliveries::new(deliveries, equipment),
         attempt_log,
         delivery_log_days: settings.delivery_log_days,
-        checkpoint_file: settings.checkpoint_file.clone(),
+        audit_export,
         sender,
         operator_token,
         console_url: settings.console_url(),

@@ -8,6 +8,7 @@
 )]
 
 mod audit_checkpoints;
+mod audit_export;
 mod audit_partner;
 mod catalogue;
 mod certification;

@@ -5,6 +5,7 @@
 mod access;
 mod api_scopes;
 mod approvals;
+mod audit_export;
 mod bookings;
 mod browser;
 mod canaries;

@@ -296,6 +296,11 @@ fn invalid_setting_is_reported_before_database_connection() {
             "VOUCHSAFE_METRICS_TOKEN needs at least 32 characters",
         ),
         ("VOUCHSAFE_OIDC_CLIENT_ID", "console", "set all of them or none"),
+        (
+            "VOUCHSAFE_AUDIT_EXPORT_URL",
+            "https://collector.example",
+            "requires VOUCHSAFE_AUDIT_EXPORT_SECRET_FILE",
+        ),
         ("VOUCHSAFE_HTTP_ADDR", "0.0.0.0:0", "production requires TLS"),
         (
             "VOUCHSAFE_TLS_CERTIFICATE_FILE",

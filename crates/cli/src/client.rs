@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use clap::Args;
 use reqwest::{Client, Identity, RequestBuilder, StatusCode, Url};
 use serde::Deserialize;
-use vouchsafe_security::console_url::is_loopback;
 use vouchsafe_security::secret_file;
+use vouchsafe_security::secure_url::is_loopback;
 use vouchsafe_wire::error_body::FieldError;
 
 use super::advice::find_advice;

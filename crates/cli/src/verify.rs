@@ -13,12 +13,13 @@ use sqlx::postgres::PgConnectOptions;
 use vouchsafe_kms::WrappingKeyArgs;
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 use vouchsafe_security::vault::wrapping_key::WrappingKeys;
+use vouchsafe_store::ExportContent;
 use vouchsafe_store::keyring::{self, KeyringError};
 use vouchsafe_verify::{self as verify, Finding, VerifyProgress, VerifyRun, VerifyState};
 
 use super::database::DatabaseArgs;
 use super::examples::examples;
-use super::verify_checkpoints;
+use super::verify_checkpoints::{self, ExportedFile};
 use super::{CommandOutput, LocalService};
 
 /// How often the progress is printed and the position saved. A check that is resumed repeats no more than this.
@@ -29,6 +30,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(5);
     "vouchsafe verify --verbose",
     "vouchsafe verify --resume verify.json",
     "vouchsafe verify --checkpoints checkpoints.ndjson",
+    "vouchsafe verify --audit-export audit.ndjson",
 ])]
 pub struct VerifyArgs {
     /// Print the invariants that hold, too.
@@ -42,6 +44,10 @@ pub struct VerifyArgs {
     /// File of checkpoints that the service exported: compare the audit checkpoints with it.
     #[arg(long, value_name = "FILE")]
     checkpoints: Option<PathBuf>,
+
+    /// File of audit entries and checkpoints that the service exported: check its entries, and compare the checkpoints with it.
+    #[arg(long, value_name = "FILE", conflicts_with = "checkpoints")]
+    audit_export: Option<PathBuf>,
 
     /// Keys with which the HMACs of audit checkpoints are checked.
     #[command(flatten)]
@@ -70,7 +76,18 @@ pub(super) async fn run(
             "verify: the HMACs of audit checkpoints are not checked: VOUCHSAFE_MASTER_KEY is not set"
         ));
     }
-    let (resume, checkpoints) = (args.resume.as_deref(), args.checkpoints.as_deref());
+    let resume = args.resume.as_deref();
+    let exported = match (&args.checkpoints, &args.audit_export) {
+        (Some(path), _) => Some(ExportedFile {
+            path,
+            content: ExportContent::Checkpoints,
+        }),
+        (None, Some(path)) => Some(ExportedFile {
+            path,
+            content: ExportContent::Entries,
+        }),
+        (None, None) => None,
+    };
     let check = async |options| {
         // A key of another database is an error at once, and not after the hours of a check.
         let key = match load_checkpoint_key(&options, wrapping.as_ref()).await {
@@ -83,7 +100,7 @@ pub(super) async fn run(
             Err(error) => return Ok(Err(error)),
         };
         let mut connection = verify::connect(&options).await?;
-        let checked = verify_checkpoints::check(&mut connection, key, checkpoints).await;
+        let checked = verify_checkpoints::check(&mut connection, key, exported).await;
         connection.close().await?;
         Ok(checked.map(|checked| {
             findings.extend(checked);

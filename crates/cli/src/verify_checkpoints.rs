@@ -7,8 +7,9 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
+use vouchsafe_domain::audit_export::{CheckpointRecord, ExportLine, checkpoint_hash};
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
-use vouchsafe_store::{CheckpointRecord, read_checkpoints};
+use vouchsafe_store::{ExportContent, read_checkpoints};
 use vouchsafe_verify::Finding;
 
 /// Checkpoints per statement.
@@ -20,14 +21,23 @@ const MAX_ROWS: usize = 20;
 /// During an upgrade from version 0.2.0 nodes of that version may still write checkpoints without an HMAC.
 const UPGRADE: Duration = Duration::days(1);
 
-/// Checks all checkpoints: their HMACs if there is a key, and their equality with the records of a file.
+/// A file that the service exported.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ExportedFile<'a> {
+    pub(super) path: &'a Path,
+    pub(super) content: ExportContent,
+}
+
+/// Checks all checkpoints: their HMACs if there is a key, and their equality with those of a file, whose entries are checked, too.
 pub(super) async fn check(
     connection: &mut PgConnection,
     key: Option<CheckpointKey>,
-    file: Option<&Path>,
+    file: Option<ExportedFile<'_>>,
 ) -> anyhow::Result<Vec<Finding>> {
-    let mut macs = key.map(MacCheck::new);
-    let mut exported = file.map(ExportCheck::open).transpose()?;
+    let mut exported = file
+        .map(|file| ExportCheck::open(file, key.clone()))
+        .transpose()?;
+    let mut macs = key.map(|key| MacCheck::new("audit.checkpoints.mac", key));
     let mut first = 1;
     loop {
         let records = read_checkpoints(connection, first, PAGE).await?;
@@ -47,7 +57,7 @@ pub(super) async fn check(
     let mut findings = Vec::new();
     findings.extend(macs.map(|macs| macs.violations.into_finding()));
     if let Some(exported) = exported {
-        findings.push(exported.finish()?);
+        findings.extend(exported.finish()?);
     }
     Ok(findings)
 }
@@ -97,14 +107,14 @@ struct MacCheck {
 }
 
 impl MacCheck {
-    fn new(key: CheckpointKey) -> Self {
+    fn new(name: &'static str, key: CheckpointKey) -> Self {
         let description =
             "audit checkpoints have an HMAC under the vault's key, from the first one that has it";
         Self {
             key,
             since: None,
             is_upgraded: false,
-            violations: Violations::new("audit.checkpoints.mac", description),
+            violations: Violations::new(name, description),
         }
     }
 
@@ -129,57 +139,89 @@ impl MacCheck {
     }
 }
 
-/// Compares the records of a file, in the order of their numbers, with those of the database.
+/// Compares the checkpoints of a file, in the order of their numbers, with those of the database.
 struct ExportCheck<'a, R> {
-    path: &'a Path,
+    file: ExportedFile<'a>,
     lines: R,
     next: Option<CheckpointRecord>,
-    violations: Violations,
+    checkpoints: Violations,
+    entries: Violations,
+    macs: Option<MacCheck>,
 }
 
 impl<'a> ExportCheck<'a, BufReader<File>> {
-    fn open(path: &'a Path) -> anyhow::Result<Self> {
-        let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-        Self::new(path, BufReader::new(file))
+    fn open(file: ExportedFile<'a>, key: Option<CheckpointKey>) -> anyhow::Result<Self> {
+        let path = file.path.display();
+        let opened = File::open(file.path).with_context(|| format!("cannot read {path}"))?;
+        Self::new(file, key, BufReader::new(opened))
     }
 }
 
 impl<'a, R: BufRead> ExportCheck<'a, R> {
-    fn new(path: &'a Path, lines: R) -> anyhow::Result<Self> {
-        let description = "audit checkpoints are those that the service has exported";
+    fn new(file: ExportedFile<'a>, key: Option<CheckpointKey>, lines: R) -> anyhow::Result<Self> {
+        let checkpoints = "audit checkpoints are those that the service has exported";
+        let entries = "exported audit entries are those that their checkpoints cover";
         let mut check = Self {
-            path,
+            file,
             lines,
             next: None,
-            violations: Violations::new("audit.checkpoints.exported", description),
+            checkpoints: Violations::new("audit.checkpoints.exported", checkpoints),
+            entries: Violations::new("audit.entries.exported", entries),
+            macs: key.map(|key| MacCheck::new("audit.checkpoints.exported.mac", key)),
         };
         check.advance()?;
         if check.next.is_none() {
             bail!(
                 "{} has no checkpoint: is it the file that the service exports?",
-                path.display()
+                file.path.display()
             );
         }
         Ok(check)
     }
 
+    /// Reads the next checkpoint with its entries. A file may begin with a checkpoint without entries, the last one of another file.
     fn advance(&mut self) -> anyhow::Result<()> {
-        let cannot = || format!("cannot read the checkpoints of {}", self.path.display());
-        let mut line = Vec::new();
-        self.lines.read_until(b'\n', &mut line).with_context(cannot)?;
-        // The service may be writing the last line, which then has no end. Every other line is a record.
-        let record = line.strip_suffix(b"\n").map(serde_json::from_slice);
-        self.next = record.transpose().with_context(cannot)?;
+        let mut entries = Vec::new();
+        let previous = self.next.take();
+        self.next = loop {
+            match self.read_line()? {
+                Some(ExportLine::AuditEntry(entry)) => entries.push(entry),
+                Some(ExportLine::AuditCheckpoint(checkpoint)) => break Some(checkpoint),
+                None => break None,
+            }
+        };
+        if let (Some(next), Some(macs)) = (&self.next, &mut self.macs) {
+            macs.check(next);
+        }
+        if let Some(next) = &self.next
+            && self.file.content == ExportContent::Entries
+            && !(previous.is_none() && entries.is_empty())
+            && checkpoint_hash(previous.as_ref(), &entries) != next.hash
+        {
+            let row = format!("the entries of checkpoint {} differ", next.number);
+            self.entries.add(row);
+        }
         Ok(())
     }
 
+    fn read_line(&mut self) -> anyhow::Result<Option<ExportLine>> {
+        let cannot = || format!("cannot read the checkpoints of {}", self.file.path.display());
+        let mut line = Vec::new();
+        self.lines.read_until(b'\n', &mut line).with_context(cannot)?;
+        // The service may be writing the last line, which then has no end. Every other line is a record.
+        let record = line.strip_suffix(b"\n").map(ExportLine::parse);
+        record.transpose().with_context(cannot)
+    }
+
     fn check(&mut self, record: &CheckpointRecord) -> anyhow::Result<()> {
-        while let Some(exported) = self.next.take_if(|exported| exported.number <= record.number) {
+        while let Some(exported) = &self.next
+            && exported.number <= record.number
+        {
             if exported.number < record.number {
-                self.violations
+                self.checkpoints
                     .add(format!("checkpoint {} is gone", exported.number));
-            } else if exported != *record {
-                self.violations
+            } else if exported != record {
+                self.checkpoints
                     .add(format!("checkpoint {} differs", exported.number));
             }
             self.advance()?;
@@ -187,24 +229,32 @@ impl<'a, R: BufRead> ExportCheck<'a, R> {
         Ok(())
     }
 
-    fn finish(mut self) -> anyhow::Result<Finding> {
-        while let Some(exported) = self.next.take() {
-            self.violations
+    fn finish(mut self) -> anyhow::Result<Vec<Finding>> {
+        while let Some(exported) = &self.next {
+            self.checkpoints
                 .add(format!("checkpoint {} is gone", exported.number));
             self.advance()?;
         }
-        Ok(self.violations.into_finding())
+        let mut findings = vec![self.checkpoints.into_finding()];
+        if self.file.content == ExportContent::Entries {
+            findings.push(self.entries.into_finding());
+        }
+        findings.extend(self.macs.map(|macs| macs.violations.into_finding()));
+        Ok(findings)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use vouchsafe_domain::audit_export::to_ndjson;
+    use vouchsafe_domain::audit_log::AuditRow;
+
     use super::*;
 
     /// Numbers of the checkpoints, written on these days, that are reported.
     fn reported(checkpoints: &[(i64, Option<bool>)]) -> Vec<String> {
         let key = CheckpointKey::new([1; 32]);
-        let mut check = MacCheck::new(key.clone());
+        let mut check = MacCheck::new("name", key.clone());
         for (number, (day, is_right)) in (1..).zip(checkpoints) {
             let at = OffsetDateTime::UNIX_EPOCH + Duration::days(*day);
             let mac = is_right.map(|is_right| key.mac(number, at, if is_right { "ab" } else { "cd" }));
@@ -241,18 +291,31 @@ mod tests {
         }
     }
 
-    /// Compares the text of a file with the checkpoints 1 to 3.
-    fn compare(file: &str) -> anyhow::Result<Vec<String>> {
-        let mut check = ExportCheck::new(Path::new("checkpoints.ndjson"), file.as_bytes())?;
-        for number in 1..=3 {
-            check.check(&record(number))?;
+    /// Compares the text of a file with these checkpoints. Returns what is found in the checkpoints, then in the entries.
+    fn compare(
+        file: &str,
+        content: ExportContent,
+        records: &[CheckpointRecord],
+    ) -> anyhow::Result<Vec<Vec<String>>> {
+        let path = Path::new("exported.ndjson");
+        let mut check = ExportCheck::new(ExportedFile { path, content }, None, file.as_bytes())?;
+        for record in records {
+            check.check(record)?;
         }
-        Ok(check.finish()?.rows)
+        Ok(check.finish()?.into_iter().map(|finding| finding.rows).collect())
+    }
+
+    fn text(lines: &[ExportLine]) -> String {
+        String::from_utf8(to_ndjson(lines).unwrap()).unwrap()
     }
 
     #[test]
     fn exported_file_is_compared_to_its_end_or_refused() {
-        let line = |number| serde_json::to_string(&record(number)).unwrap() + "\n";
+        let records = [record(1), record(2), record(3)];
+        let compare = |file: &str| -> anyhow::Result<Vec<String>> {
+            Ok(compare(file, ExportContent::Checkpoints, &records)?.concat())
+        };
+        let line = |number| text(&[ExportLine::AuditCheckpoint(record(number))]);
         let (one, two, three, four) = (line(1), line(2), line(3), line(4));
         let all = [&*one, &two, &three].concat();
         assert_eq!(compare(&all).unwrap(), [""; 0]);
@@ -274,5 +337,54 @@ mod tests {
         ] {
             assert!(compare(&refused).is_err(), "{refused:?}");
         }
+    }
+
+    #[test]
+    fn changed_removed_and_added_entries_of_a_file_are_found() {
+        let entry = |audit_id| AuditRow {
+            audit_id,
+            at: OffsetDateTime::UNIX_EPOCH,
+            operator: "admin".to_owned(),
+            action: "partner.change".to_owned(),
+            subject: "x".to_owned(),
+            before: None,
+            after: Some(r#"{"a": 1}"#.to_owned()),
+            trace_id: None,
+            partner_id: None,
+        };
+        let covers = |number, previous, entries: &[AuditRow]| CheckpointRecord {
+            hash: checkpoint_hash(previous, entries),
+            ..record(number)
+        };
+        let one = covers(1, None, &[entry(1), entry(2)]);
+        let two = covers(2, Some(&one), &[entry(3)]);
+        let records = [one.clone(), two.clone()];
+        let compare = |file: &str| compare(file, ExportContent::Entries, &records).unwrap();
+        let line_of = |audit_id| text(&[ExportLine::AuditEntry(entry(audit_id))]);
+        let (one, two) = (
+            text(&[ExportLine::AuditCheckpoint(one)]),
+            text(&[ExportLine::AuditCheckpoint(two)]),
+        );
+        let whole = [line_of(1), line_of(2), one.clone(), line_of(3), two.clone()].concat();
+        assert_eq!(compare(&whole), [[""; 0]; 2]);
+        let continued = [one.clone(), line_of(3), two.clone()].concat();
+        assert_eq!(
+            compare(&continued),
+            [[""; 0]; 2],
+            "begins with the end of another file"
+        );
+        for changed in [
+            whole.replacen("\"a\": 1", "\"a\": 2", 1),
+            whole.replacen(&line_of(2), "", 1),
+            whole.replacen(&line_of(2), &(line_of(2) + &line_of(2)), 1),
+        ] {
+            let found = compare(&changed);
+            assert_eq!(
+                found,
+                [vec![], vec!["the entries of checkpoint 1 differ".to_owned()]]
+            );
+        }
+        let stripped = [one, two].concat();
+        assert_eq!(compare(&stripped)[1], ["the entries of checkpoint 2 differ"]);
     }
 }

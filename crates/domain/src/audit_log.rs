@@ -51,7 +51,7 @@ impl AuditActor {
 }
 
 /// An entry of the audit trail.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = AuditEntry))]
 pub struct AuditRow {
@@ -69,11 +69,11 @@ pub struct AuditRow {
     /// ID of the changed object.
     pub subject: String,
     /// State before the action. Amounts are decimals.
-    #[serde(serialize_with = "serialize_json")]
+    #[serde(serialize_with = "serialize_json", deserialize_with = "deserialize_json")]
     #[cfg_attr(feature = "utoipa", schema(required, value_type = Value))]
     pub before: Option<String>,
     /// State after the action. Amounts are decimals.
-    #[serde(serialize_with = "serialize_json")]
+    #[serde(serialize_with = "serialize_json", deserialize_with = "deserialize_json")]
     #[cfg_attr(feature = "utoipa", schema(required, value_type = Value))]
     pub after: Option<String>,
     /// Trace ID of the request.
@@ -167,9 +167,15 @@ fn to_decimal_amounts(state: &str, of_wallet: Option<Currency>) -> Option<String
 
 /// Writes the text of a `json` column as it is.
 fn serialize_json<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
-    // The columns are `json`, so parsing cannot fail.
+    // The columns are `jsonb`, so parsing cannot fail.
     let state: Option<&RawValue> = text.as_deref().and_then(|text| serde_json::from_str(text).ok());
     state.serialize(serializer)
+}
+
+/// Keeps the text of a JSON value as it is.
+fn deserialize_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let state = Option::<Box<RawValue>>::deserialize(deserializer)?;
+    Ok(state.map(|state| state.get().to_owned()))
 }
 
 /// Filter of audit entries; `None` matches any.

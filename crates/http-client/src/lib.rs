@@ -19,3 +19,13 @@ pub fn client_builder(url: &str) -> Result<ClientBuilder, rustls::Error> {
         builder.tls_backend_preconfigured(tls::config_without_roots()?)
     })
 }
+
+/// The innermost cause of an error. The message of [`reqwest::Error`] itself has little more than the URL.
+#[must_use]
+pub fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}

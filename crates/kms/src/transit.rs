@@ -12,8 +12,9 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::{Client, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use vouchsafe_security::console_url::is_loopback;
+use vouchsafe_http_client::root_cause;
 use vouchsafe_security::secret_file;
+use vouchsafe_security::secure_url::is_secure;
 use vouchsafe_security::vault::data_key::{DataKey, WrappedKey};
 use vouchsafe_security::vault::wrapping_key::{WrapError, WrapFuture, WrappingKey, WrappingKeyId};
 use zeroize::Zeroizing;
@@ -103,8 +104,7 @@ impl TransitKey {
         } = config;
         let url = Url::parse(address).ok().filter(Url::has_host);
         let url = url.context("expected a URL such as https://vault.example:8200")?;
-        let is_secure = url.scheme() == "https" || url.scheme() == "http" && is_loopback(&url);
-        if !is_secure {
+        if !is_secure(&url) {
             bail!("the network could read data keys and the token: use https, or http to this machine");
         }
         let builder = vouchsafe_http_client::client_builder(url.as_str())?.timeout(TIMEOUT);
@@ -278,13 +278,4 @@ async fn read_body(response: &mut Response) -> Result<Zeroizing<Vec<u8>>, reqwes
         }
     }
     Ok(body)
-}
-
-/// The message of reqwest itself has the URL only.
-fn root_cause(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }

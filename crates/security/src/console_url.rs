@@ -3,9 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use url::{Host, Url};
+use url::Url;
 
 use super::listener::{Listener, Transport};
+use super::secure_url::is_secure;
 
 /// The origin at which browsers reach the console: `https://HOST`, or `http://` on loopback.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,9 +74,8 @@ impl FromStr for ConsoleUrl {
             && url.fragment().is_none()
             && url.username().is_empty()
             && url.password().is_none();
-        let is_permitted = is_https || (url.scheme() == "http" && is_loopback(&url));
         let origin = url.origin().ascii_serialization();
-        (is_origin && is_permitted)
+        (is_origin && is_secure(&url))
             .then_some(Self { origin, is_https })
             .ok_or(InvalidConsoleUrl)
     }
@@ -84,17 +84,6 @@ impl FromStr for ConsoleUrl {
 impl fmt::Display for ConsoleUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.origin)
-    }
-}
-
-/// Whether the host of a URL is this machine: `localhost`, or an address of the loopback interface.
-#[must_use]
-pub fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
     }
 }
 

@@ -258,10 +258,11 @@ impl Credential {
     }
 }
 
-/// Whether `text` is the prefix followed by this many bytes in lower-case hex.
+/// Whether `text` is the prefix followed by this many bytes in lower-case hex. Takes as long for any digits.
 fn is_prefixed_hex(text: &str, prefix: &str, bytes: usize) -> bool {
     text.strip_prefix(prefix).is_some_and(|digits| {
-        digits.len() == bytes * 2 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+        let is_hex = |byte: u8| byte.is_ascii_digit() | (b'a'..=b'f').contains(&byte);
+        digits.len() == bytes * 2 && digits.bytes().fold(true, |all, byte| all & is_hex(byte))
     })
 }
 

@@ -6,12 +6,11 @@
 //!
 //! An id more than [`MAX_ID_LAG`] below the newest id in a checkpoint is either in a checkpoint or was never committed. The
 //! chain cannot detect that its newest checkpoints were removed together with their entries; therefore each is also logged, and the
-//! service exports them to a file ([`CheckpointRecord`]). Each checkpoint has an HMAC under a key of the vault, so that the database alone
+//! service exports them (`audit_export.rs`). Each checkpoint has an HMAC under a key of the vault, so that the database alone
 //! does not suffice to compute the chain anew.
 
-use serde::{Deserialize, Serialize};
 use sqlx::{Connection as _, PgConnection, PgPool, PgTransaction};
-use time::OffsetDateTime;
+use vouchsafe_domain::audit_export::CheckpointRecord;
 use vouchsafe_domain::audit_log::CheckpointRow;
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 
@@ -113,18 +112,6 @@ impl AuditLog {
             })
             .await
     }
-}
-
-/// A checkpoint as it is exported, a line of JSON each.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CheckpointRecord {
-    pub number: i64,
-    #[serde(with = "vouchsafe_domain::timestamp")]
-    pub at: OffsetDateTime,
-    /// SHA-256 in hexadecimal digits.
-    pub hash: String,
-    /// HMAC in hexadecimal digits; none in a checkpoint of version 0.2.0.
-    pub mac: Option<String>,
 }
 
 /// Same as [`AuditLog::read_checkpoints`], without the service.

@@ -2,6 +2,7 @@
 
 mod audit;
 mod audit_checkpoints;
+mod audit_export;
 mod availability;
 mod cap_usage;
 mod categories;
@@ -62,7 +63,8 @@ use connection_class::ConnectionClass;
 use vouchsafe_database::{batcher, connection_class, connection_pool, database, error};
 
 pub use audit::{AuditActor, AuditLog, ChangedObjects, RecentChanges};
-pub use audit_checkpoints::{AuditCheckpoint, CheckpointRecord, read_checkpoints};
+pub use audit_checkpoints::{AuditCheckpoint, read_checkpoints};
+pub use audit_export::{EXPORT_LEASE_TIME, ExportContent, ExportLease, ExportLeaseOutcome};
 pub use categories::{Categories, PutCategoryOutcome};
 pub use certification::Observations;
 pub use change_requests::ChangeRequests;

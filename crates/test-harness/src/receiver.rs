@@ -65,6 +65,8 @@ pub struct ReceivedEvent {
     pub headers: BTreeMap<String, String>,
     pub body_text: String,
     pub received_at: Instant,
+    /// The status of the response, once a behavior has decided it.
+    pub response_status: Option<u16>,
 }
 
 impl ReceivedEvent {
@@ -185,6 +187,9 @@ impl Receiver {
             let behavior = self
                 .current_behavior()
                 .resolve_for(&event, || self.received().drain(..before).collect());
+            if let Behavior::Status(status) = behavior {
+                self.received.lock().unwrap()[before].response_status = Some(status);
+            }
             if !respond(&mut writer, &behavior)? {
                 break;
             }
@@ -226,6 +231,7 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Rec
         headers,
         body_text: String::from_utf8(body).unwrap(),
         received_at: Instant::now(),
+        response_status: None,
     }))
 }
 

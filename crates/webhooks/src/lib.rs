@@ -6,7 +6,6 @@ pub mod metrics;
 mod poller;
 mod resolver;
 mod sender;
-mod signature;
 mod url_policy;
 
 use std::sync::Arc;

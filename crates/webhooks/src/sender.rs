@@ -22,10 +22,10 @@ use vouchsafe_domain::delivery::{
     DeliveryFault, MAX_STORED_RESPONSE_BYTES, SealedSecret, SendResult, WebhookEvent, WebhookTarget,
 };
 use vouchsafe_security::vault::seal::{WebhookSecret, sealed_key_id};
+use vouchsafe_security::webhook_signature::{SignatureHeaders, sign};
 use vouchsafe_store::keyring::Keyring;
 
 use super::resolver::{Resolver, system_lookup};
-use super::signature::{SignatureHeaders, sign};
 use super::url_policy::{UrlPolicy, UrlRejection, literal_address};
 
 /// Idle connections are closed after this time, so that the host is resolved again.

@@ -63,12 +63,21 @@ fn mean_below(samples: &[f64], bound: f64) -> (f64, f64) {
 /// What a pair of kinds is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expectation {
-    /// A difference is a side channel.
-    Tested,
+    /// A difference is a side channel, from this number of nanoseconds.
+    Tested { relevant_ns: u32 },
     /// A difference shows that the measurement is wrong.
     Equal,
     /// No difference shows that the measurement is too coarse.
     Different,
+}
+
+impl Expectation {
+    fn relevant_ns(self) -> f64 {
+        match self {
+            Self::Tested { relevant_ns } => relevant_ns.into(),
+            Self::Equal | Self::Different => 0.0,
+        }
+    }
 }
 
 /// Two kinds over all rounds.
@@ -89,6 +98,7 @@ impl Pair {
         let count = rounds.len() as f64;
         let sum = |value: fn(&Comparison) -> f64| rounds.iter().map(value).sum::<f64>();
         let z = sum(|round| round.t) / count.sqrt();
+        let difference_ns = sum(|round| round.difference_ns) / count;
         let agreeing = rounds
             .iter()
             .filter(|round| round.t * z.signum() > WEAK_T)
@@ -96,9 +106,11 @@ impl Pair {
         Self {
             expectation,
             z,
-            difference_ns: sum(|round| round.difference_ns) / count,
+            difference_ns,
             detectable_ns: THRESHOLD * (sum(|round| round.variance) / count).sqrt() / count.sqrt(),
-            is_different: z.abs() >= THRESHOLD && agreeing >= AGREEING_ROUNDS,
+            is_different: z.abs() >= THRESHOLD
+                && agreeing >= AGREEING_ROUNDS
+                && difference_ns.abs() >= expectation.relevant_ns(),
         }
     }
 }
@@ -131,17 +143,19 @@ pub enum Verdict {
 
 impl Verdict {
     pub fn of(pairs: &[Pair]) -> Self {
-        let any = |expectation, is_different| {
-            pairs
-                .iter()
-                .any(|pair| pair.expectation == expectation && pair.is_different == is_different)
+        let of_pair = |pair: &Pair| match (pair.expectation, pair.is_different) {
+            (Expectation::Equal, true) | (Expectation::Different, false) => Self::Inconclusive,
+            (Expectation::Tested { .. }, true) => Self::SideChannel,
+            _ => Self::NoDifference,
         };
-        if any(Expectation::Equal, true) || any(Expectation::Different, false) {
+        let verdicts: Vec<Self> = pairs.iter().map(of_pair).collect();
+        // A failed control says that the other results are worth nothing.
+        let is_inconclusive = verdicts.contains(&Self::Inconclusive);
+        let worst = verdicts.into_iter().max().unwrap_or(Self::Inconclusive);
+        if is_inconclusive {
             Self::Inconclusive
-        } else if any(Expectation::Tested, true) {
-            Self::SideChannel
         } else {
-            Self::NoDifference
+            worst
         }
     }
 
@@ -174,6 +188,8 @@ impl From<Verdict> for ExitCode {
 mod tests {
     use super::*;
 
+    const TESTED: Expectation = Expectation::Tested { relevant_ns: 0 };
+
     /// Durations around 1,000 ns with a spread of 100 ns; every twentieth is an outlier.
     fn samples(seed: u64, shift: f64) -> Vec<f64> {
         let mut state = seed;
@@ -201,10 +217,18 @@ mod tests {
 
     #[test]
     fn shift_is_found_and_equal_samples_are_not() {
-        assert!(!pair(Expectation::Tested, 0.0).is_different);
+        assert!(!pair(TESTED, 0.0).is_different);
         for shift in [2.0, -2.0] {
-            let pair = pair(Expectation::Tested, shift);
+            let pair = pair(TESTED, shift);
             assert!(pair.is_different && pair.detectable_ns < 2.0, "{pair}");
+        }
+    }
+
+    #[test]
+    fn difference_counts_from_the_relevant_one() {
+        for (relevant_ns, expected) in [(1, true), (3, false)] {
+            let pair = pair(Expectation::Tested { relevant_ns }, 2.0);
+            assert_eq!(pair.is_different, expected, "{pair}");
         }
     }
 
@@ -213,7 +237,7 @@ mod tests {
         let rounds = [0.0, 0.0, 0.0, 0.0, 40.0].iter().zip(1..);
         let rounds =
             rounds.map(|(shift, round)| Comparison::of(&samples(round, *shift), &samples(round, 0.0)));
-        let pair = Pair::of(Expectation::Tested, &rounds.collect::<Vec<_>>());
+        let pair = Pair::of(TESTED, &rounds.collect::<Vec<_>>());
         assert!(pair.z > THRESHOLD && !pair.is_different, "{pair}");
     }
 
@@ -221,9 +245,9 @@ mod tests {
     fn failed_control_makes_the_verdict_inconclusive() {
         let (equal, different) = (pair(Expectation::Equal, 0.0), pair(Expectation::Different, 5.0));
         let verdict = |pairs: &[Pair]| Verdict::of(pairs);
-        let leak = pair(Expectation::Tested, 5.0);
+        let leak = pair(TESTED, 5.0);
         assert_eq!(
-            verdict(&[pair(Expectation::Tested, 0.0), equal, different]),
+            verdict(&[pair(TESTED, 0.0), equal, different]),
             Verdict::NoDifference
         );
         assert_eq!(verdict(&[leak, equal, different]), Verdict::SideChannel);

@@ -1,6 +1,7 @@
 //! `/audit` and `/audit/checkpoints`: the audit trail and its hash chain, newest first; a checkpoint on request.
 
 use actix_web::{HttpResponse, web};
+use tracing::info;
 use vouchsafe_domain::audit_log::{AuditFilter, CheckpointFilter};
 
 use crate::api::error::ApiError;
@@ -44,5 +45,12 @@ pub(super) async fn write_checkpoint(
         .await?;
     // The entry of this request is in one.
     let checkpoint = checkpoint.ok_or_else(ApiError::unavailable)?;
+    // As for those of the background task: its hash covers all before it.
+    info!(
+        checkpoint.number = checkpoint.number,
+        checkpoint.entries = checkpoint.entries,
+        checkpoint.hash = checkpoint.hash,
+        "audit checkpoint written"
+    );
     Ok(HttpResponse::Ok().json(checkpoint))
 }

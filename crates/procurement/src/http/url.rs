@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use reqwest::Url;
+use vouchsafe_security::secure_url::is_secure;
 
 const MAX_BYTES: usize = 2_048;
 
@@ -41,10 +42,8 @@ impl FromStr for VendorUrl {
             .ok()
             .filter(|url| url.has_host() && text.len() <= MAX_BYTES);
         let url = url.ok_or(InvalidVendorUrl::NotAUrl)?;
-        match url.scheme() {
-            "https" => {}
-            "http" if is_this_machine(&url) => {}
-            _ => return Err(InvalidVendorUrl::NotSecure),
+        if !is_secure(&url) {
+            return Err(InvalidVendorUrl::NotSecure);
         }
         let has_no_user = url.username().is_empty() && url.password().is_none();
         if !has_no_user || url.query().is_some() || url.fragment().is_some() {
@@ -58,15 +57,6 @@ impl fmt::Display for VendorUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
-}
-
-fn is_this_machine(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost"
-        || address
-            .parse()
-            .is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use url::Url;
 use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::secret::expose;
+use vouchsafe_security::secure_url::is_secure;
 
 use super::cached_lookup::{CachedLookup, MaxAge};
 use super::claims::{GroupClaims, PersonClaims};
@@ -277,10 +278,7 @@ impl OidcProvider {
 }
 
 fn is_permitted_issuer(issuer: &str) -> bool {
-    Url::parse(issuer).is_ok_and(|url| {
-        let origin: Result<ConsoleUrl, _> = url.origin().ascii_serialization().parse();
-        origin.is_ok() && url.query().is_none() && url.fragment().is_none()
-    })
+    Url::parse(issuer).is_ok_and(|url| is_secure(&url) && url.query().is_none() && url.fragment().is_none())
 }
 
 /// Why a request to the provider failed.

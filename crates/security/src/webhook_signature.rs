@@ -1,11 +1,11 @@
-//! Webhook signatures: two headers from the same key; a receiver verifies either.
+//! Signatures of webhooks and of audit exports: two headers from the same key; a receiver verifies either.
 //!
 //! | Header | Signed content |
 //! |---|---|
 //! | `webhook-signature: v1,<base64>` | `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks) |
 //! | `X-Signature: t=<timestamp>,v1=<hex>` | `<timestamp>.<body>`, in the style of request signatures |
 //!
-//! The timestamp is the attempt's, the id is the event's. During a secret rotation both headers carry two signatures,
+//! The timestamp is the attempt's, the id is that of the event or the batch. During a secret rotation both headers carry two signatures,
 //! the new one first.
 
 use base64::Engine as _;
@@ -13,15 +13,17 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
+/// Values of the headers of a signed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SignatureHeaders {
-    pub(super) timestamp: String,
-    pub(super) webhook_signature: String,
-    pub(super) x_signature: String,
+pub struct SignatureHeaders {
+    pub timestamp: String,
+    pub webhook_signature: String,
+    pub x_signature: String,
 }
 
-/// Signs a body under each key.
-pub(super) fn sign(id: &str, timestamp: i64, body: &[u8], keys: &[&[u8]]) -> SignatureHeaders {
+/// Signs a body under each key. `timestamp` is Unix time in seconds.
+#[must_use]
+pub fn sign(id: &str, timestamp: i64, body: &[u8], keys: &[&[u8]]) -> SignatureHeaders {
     let timestamp = timestamp.to_string();
     let standard = keys.iter().map(|key| {
         let mac = mac(key, &[id.as_bytes(), b".", timestamp.as_bytes(), b".", body]);

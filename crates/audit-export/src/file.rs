@@ -1,0 +1,344 @@
+//! Export to a file of this node, in order and without gaps. The last checkpoint in it is the position.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use tokio::task::spawn_blocking;
+use vouchsafe_domain::audit_export::{CheckpointRecord, ExportLine, to_ndjson};
+use vouchsafe_store::{AuditLog, ExportContent};
+
+use super::ExportOutcome;
+
+/// First read of the end of the file; doubled until it has a checkpoint and the line before.
+const TAIL_BYTES: u64 = 64 * 1024;
+
+/// Longer than any batch.
+const MAX_TAIL_BYTES: u64 = 256 * 1024 * 1024;
+
+/// How each line begins. A line that a crash left unfinished is removed only if it begins like that, too.
+const LINE_START: &[u8] = br#"{"type":"audit_"#;
+
+#[derive(Debug)]
+pub(crate) struct FileExport {
+    audit_log: AuditLog,
+    path: PathBuf,
+    content: ExportContent,
+}
+
+impl FileExport {
+    pub(crate) fn new(audit_log: AuditLog, path: PathBuf, content: ExportContent) -> Self {
+        Self {
+            audit_log,
+            path,
+            content,
+        }
+    }
+
+    pub(crate) const fn content(&self) -> ExportContent {
+        self.content
+    }
+
+    /// Appends the missing lines.
+    ///
+    /// # Errors
+    /// If the file or the database fails, another process exports to the file, or the database has another checkpoint than the last one of
+    /// the file.
+    pub(crate) async fn export(&self) -> anyhow::Result<ExportOutcome> {
+        let (path, content) = (self.path.clone(), self.content);
+        let file = Arc::new(spawn_blocking(move || open(&path)).await??);
+        loop {
+            let last = self.on_file(&file, move |file| read_last(file, content)).await?;
+            if let Some(last) = &last {
+                self.check_last(last).await?;
+            }
+            let position = last.map_or(0, |last| last.number);
+            let lines = self.audit_log.read_export_batch(position, content).await?;
+            if lines.is_empty() {
+                return Ok(ExportOutcome::Complete);
+            }
+            self.on_file(&file, move |file| append(file, &lines)).await?;
+        }
+    }
+
+    /// Runs `work` on a thread that may block.
+    async fn on_file<T: Send + 'static>(
+        &self,
+        file: &Arc<File>,
+        work: impl FnOnce(&File) -> anyhow::Result<T> + Send + 'static,
+    ) -> anyhow::Result<T> {
+        let file = Arc::clone(file);
+        let done = spawn_blocking(move || work(&file)).await?;
+        done.with_context(|| format!("export to {}", self.path.display()))
+    }
+
+    async fn check_last(&self, last: &CheckpointRecord) -> anyhow::Result<()> {
+        let stored = self.audit_log.read_checkpoints(last.number, 1).await?;
+        if stored.first() == Some(last) {
+            return Ok(());
+        }
+        let option = match self.content {
+            ExportContent::Checkpoints => "--checkpoints",
+            ExportContent::Entries => "--audit-export",
+        };
+        bail!(
+            "checkpoint {} in {file} is not that of the database: run `vouchsafe verify {option} {file}`; after a restore, begin a new \
+             file",
+            last.number,
+            file = self.path.display()
+        );
+    }
+}
+
+/// Opens and locks the file: two processes would write the same lines.
+fn open(path: &Path) -> anyhow::Result<File> {
+    let mut options = OpenOptions::new();
+    let options = options.read(true).append(true).create(true).mode(0o600);
+    let file = options.open(path);
+    let file = file.with_context(|| format!("open {}", path.display()))?;
+    file.try_lock().with_context(|| {
+        let path = path.display();
+        format!("lock {path}: does another node export to it? Each node needs a file of its own")
+    })?;
+    Ok(file)
+}
+
+/// Reads the last checkpoint, and removes what a crash left after it. `None` if the file has no checkpoint.
+fn read_last(mut file: &File, content: ExportContent) -> anyhow::Result<Option<CheckpointRecord>> {
+    let length = file.metadata()?.len();
+    let mut wanted = TAIL_BYTES;
+    loop {
+        let start = length.saturating_sub(wanted);
+        file.seek(SeekFrom::Start(start))?;
+        let mut tail = Vec::new();
+        file.read_to_end(&mut tail)?;
+        let (kept, last) = match find_last(&tail, start == 0, content)? {
+            TailContent::Checkpoint(kept, last) => (kept, Some(last)),
+            TailContent::Unfinished => (0, None),
+            TailContent::Unknown if wanted < MAX_TAIL_BYTES => {
+                wanted *= 2;
+                continue;
+            }
+            TailContent::Unknown => bail!("the end of the file has no checkpoint"),
+        };
+        if kept < tail.len() {
+            file.set_len(start + kept as u64)?;
+        }
+        return Ok(last);
+    }
+}
+
+/// The end of a file.
+enum TailContent {
+    /// The last checkpoint, and the position after it.
+    Checkpoint(usize, CheckpointRecord),
+    /// The whole file is the beginning of the first batch, or empty.
+    Unfinished,
+    /// More of the file is needed.
+    Unknown,
+}
+
+/// Finds the last checkpoint. `is_whole`: the tail is the whole file.
+///
+/// # Errors
+/// If a line is not one of an export, or the file has another content.
+fn find_last(tail: &[u8], is_whole: bool, content: ExportContent) -> anyhow::Result<TailContent> {
+    let mut lines: Vec<&[u8]> = tail.split_inclusive(|byte| *byte == b'\n').collect();
+    if !is_whole && !lines.is_empty() {
+        // Its beginning may be missing.
+        lines.remove(0);
+    }
+    let mut end = tail.len();
+    while let Some(line) = lines.pop() {
+        if line.ends_with(b"\n") {
+            let record = ExportLine::parse(line).context("a line is not that of an export")?;
+            if let ExportLine::AuditCheckpoint(checkpoint) = record {
+                return match lines.pop() {
+                    Some(before) => {
+                        check_content(before, content)?;
+                        Ok(TailContent::Checkpoint(end, checkpoint))
+                    }
+                    None if is_whole => Ok(TailContent::Checkpoint(end, checkpoint)),
+                    None => Ok(TailContent::Unknown),
+                };
+            }
+        } else if !is_torn(line) {
+            bail!("the last line is not that of an export");
+        }
+        end -= line.len();
+    }
+    Ok(if is_whole {
+        TailContent::Unfinished
+    } else {
+        TailContent::Unknown
+    })
+}
+
+/// Whether a crash may have left this line: after a power failure, some file systems have zeros at the end of a file.
+fn is_torn(line: &[u8]) -> bool {
+    line.starts_with(LINE_START) || LINE_START.starts_with(line) || line.iter().all(|byte| *byte == 0)
+}
+
+/// Checks the line before the last checkpoint: one export must not continue the file of the other.
+fn check_content(before: &[u8], content: ExportContent) -> anyhow::Result<()> {
+    let before = ExportLine::parse(before).context("a line is not that of an export")?;
+    match (content, before) {
+        (ExportContent::Entries, ExportLine::AuditCheckpoint(_)) => {
+            bail!(
+                "the file has checkpoints without their entries: VOUCHSAFE_CHECKPOINT_FILE writes such files; name another one"
+            )
+        }
+        (ExportContent::Checkpoints, ExportLine::AuditEntry(_)) => {
+            bail!("the file has entries: VOUCHSAFE_AUDIT_EXPORT_FILE writes such files; name another one")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn append(mut file: &File, lines: &[ExportLine]) -> anyhow::Result<()> {
+    file.write_all(&to_ndjson(lines)?)?;
+    Ok(file.sync_data()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use time::OffsetDateTime;
+    use vouchsafe_domain::audit_log::AuditRow;
+
+    use super::*;
+
+    fn checkpoint(number: i64) -> CheckpointRecord {
+        CheckpointRecord {
+            number,
+            at: OffsetDateTime::UNIX_EPOCH,
+            hash: "ab".repeat(32),
+            mac: Some("cd".repeat(32)),
+        }
+    }
+
+    fn checkpoint_line(number: i64) -> ExportLine {
+        ExportLine::AuditCheckpoint(checkpoint(number))
+    }
+
+    fn entry_line(audit_id: i64) -> ExportLine {
+        ExportLine::AuditEntry(AuditRow {
+            audit_id,
+            at: OffsetDateTime::UNIX_EPOCH,
+            operator: "admin".to_owned(),
+            action: "partner.change".to_owned(),
+            subject: "x".to_owned(),
+            before: None,
+            after: Some(format!("{{\"a\": \"{}\"}}", "x".repeat(1_000))),
+            trace_id: None,
+            partner_id: None,
+        })
+    }
+
+    fn read_for(path: &Path, content: ExportContent) -> anyhow::Result<Option<CheckpointRecord>> {
+        read_last(&open(path)?, content)
+    }
+
+    fn read(path: &Path) -> anyhow::Result<Option<CheckpointRecord>> {
+        read_for(path, ExportContent::Entries)
+    }
+
+    fn write(path: &Path, lines: &[ExportLine]) {
+        append(&open(path).unwrap(), lines).unwrap();
+    }
+
+    #[test]
+    fn export_continues_after_the_last_checkpoint() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.ndjson");
+        assert_eq!(read(&path).unwrap(), None);
+        write(&path, &[checkpoint_line(39), entry_line(0), checkpoint_line(40)]);
+        assert_eq!(read(&path).unwrap(), Some(checkpoint(40)));
+        let complete = std::fs::read(&path).unwrap();
+        // A batch of 200 KB without its checkpoint, and a line that is torn or has zeros.
+        let line = to_ndjson(&[entry_line(201)]).unwrap();
+        for torn in [&line[..900], &[0; 70_000], &[&line[..20], &[0; 9][..]].concat()] {
+            write(&path, &(1..=200).map(entry_line).collect::<Vec<_>>());
+            open(&path).unwrap().write_all(torn).unwrap();
+            assert_eq!(read(&path).unwrap(), Some(checkpoint(40)));
+            let kept = std::fs::read(&path).unwrap();
+            assert_eq!(kept, complete, "the unfinished batch is removed");
+        }
+        write(&path, &[entry_line(1), checkpoint_line(41)]);
+        assert_eq!(read(&path).unwrap(), Some(checkpoint(41)));
+    }
+
+    #[test]
+    fn unfinished_first_batch_is_removed() {
+        let whole = to_ndjson(&[entry_line(1), entry_line(2), checkpoint_line(1)]).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.ndjson");
+        for length in [0, 1, 10, 500, 1_200, 2_400, whole.len() - 1] {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            assert_eq!(read(&path).unwrap(), None, "{length}");
+            assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+        }
+        std::fs::write(&path, &whole).unwrap();
+        assert_eq!(read(&path).unwrap(), Some(checkpoint(1)));
+    }
+
+    #[test]
+    fn other_file_is_refused_and_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notes");
+        let whole = to_ndjson(&[checkpoint_line(1)]).unwrap();
+        let after = [&whole[..], b"nonsense\n"].concat();
+        let torn_after = [&whole[..], b"nonsense"].concat();
+        let long = "x".repeat(200_000) + "\n";
+        for text in [
+            &b"notes"[..],
+            b"notes\n",
+            b"{\"type\":\"other\"}\n",
+            &after,
+            &torn_after,
+            long.as_bytes(),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            assert!(read(&path).is_err());
+            assert_eq!(std::fs::read(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn export_does_not_continue_the_file_of_the_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.ndjson");
+        // A file may begin with the last checkpoint of another one.
+        write(&path, &[checkpoint_line(1)]);
+        for content in [ExportContent::Entries, ExportContent::Checkpoints] {
+            assert_eq!(read_for(&path, content).unwrap(), Some(checkpoint(1)));
+        }
+        write(&path, &(2..=2_000).map(checkpoint_line).collect::<Vec<_>>());
+        assert_eq!(
+            read_for(&path, ExportContent::Checkpoints).unwrap(),
+            Some(checkpoint(2_000))
+        );
+        let error = read(&path).unwrap_err();
+        assert!(
+            format!("{error:#}").contains("without their entries"),
+            "{error:#}"
+        );
+        write(&path, &[entry_line(1), checkpoint_line(2_001)]);
+        assert!(read_for(&path, ExportContent::Checkpoints).is_err());
+    }
+
+    #[test]
+    fn file_is_private_and_of_one_process() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.ndjson");
+        let file = open(&path).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let error = open(&path).unwrap_err();
+        assert!(format!("{error:#}").contains("Each node needs a file of its own"));
+        drop(file);
+        open(&path).unwrap();
+    }
+}
