@@ -186,7 +186,7 @@ async fn run_service(
     metrics: Metrics,
 ) -> anyhow::Result<ShutdownOutcome> {
     metrics.runtimes().add_current("main");
-    let certificates = Certificates::load(settings).map_err(invalid_setting)?;
+    let certificates = Certificates::load(settings)?;
     let service = build_service(settings, directory, options, &threads, metrics).await?;
     let service = web::Data::new(service);
     let listeners = [
@@ -259,13 +259,20 @@ async fn build_service(
         .await
         .context("unlock the data keys")?;
     let keyring = Arc::new(keyring);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let audit_export = AuditExport::new(
+        export_targets,
+        &store.audit_log,
+        keyring.vault().fingerprints(),
+        Arc::clone(&clock),
+        metrics.audit_export(),
+    )?;
     // Fences off a process that still runs under this name. All checks that could fail come before.
     let node = PgNode::start(&store.database, name)
         .await
         .context("take the node's next incarnation")?;
     database::report_wrapping_keys(&store, &node, &keyring).await?;
     database::warn_of_missing_connections(&store, settings).await?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let engine = Arc::new(start_engine(settings, &node, &clock, &metrics, threads).await?);
     let (rate_limits, shared_limits) = database::share_limits(settings, &node, &clock).await?;
     let catalogue = Arc::new(database::load_catalogue(&store).await?);
@@ -288,13 +295,6 @@ async fn build_service(
         runtime: threads.outgoing.handle().clone(),
     });
     let sender = sender.context("create the webhook sender")?;
-    let audit_export = AuditExport::new(
-        export_targets,
-        &store.audit_log,
-        keyring.vault().fingerprints(),
-        Arc::clone(&clock),
-        metrics.audit_export(),
-    )?;
     let certification = (settings.environment == Environment::Sandbox).then(Arc::<Observer>::default);
     let event_sender = observe_deliveries(Arc::new(sender.clone()), certification.as_ref(), &clock);
     let attempt_log = (settings.delivery_log_days > 0)

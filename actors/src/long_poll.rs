@@ -13,7 +13,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 use vouchsafe_domain::ids::{CredentialId, OrderId};
 
-/// Maximum number of waiters per API key (contract §3).
+/// Maximum number of waiters per API key and those that came from it by rotation: a family (contract §3).
 pub const MAX_WAITERS_PER_KEY: usize = 100;
 
 /// Maximum number of waiters in total. Each polls twice a second; together that is a small share of the database's
@@ -27,7 +27,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub struct LongPollRegistry {
     orders: DashMap<OrderId, OrderSubscribers>,
-    per_credential: DashMap<CredentialId, usize>,
+    per_family: DashMap<CredentialId, usize>,
     permits: Arc<Semaphore>,
     closed: watch::Sender<bool>,
 }
@@ -44,7 +44,7 @@ impl LongPollRegistry {
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
             orders: DashMap::new(),
-            per_credential: DashMap::new(),
+            per_family: DashMap::new(),
             permits: Arc::new(Semaphore::new(MAX_WAITERS)),
             closed: watch::Sender::new(false),
         })
@@ -52,27 +52,23 @@ impl LongPollRegistry {
 
     /// Subscribes to an order; `None` if a limit is reached or the service is shutting down.
     #[must_use]
-    pub fn subscribe(
-        self: &Arc<Self>,
-        credential_id: CredentialId,
-        order_id: OrderId,
-    ) -> Option<Subscription> {
+    pub fn subscribe(self: &Arc<Self>, family_id: CredentialId, order_id: OrderId) -> Option<Subscription> {
         if *self.closed.borrow() {
             return None;
         }
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
-        self.count_subscription(credential_id)?;
+        self.count_subscription(family_id)?;
         Some(Subscription {
             registry: Arc::clone(self),
-            credential_id,
+            family_id,
             order_id,
             notify: self.order_notify(order_id),
-            _place: permit,
+            _permit: permit,
         })
     }
 
-    fn count_subscription(&self, credential_id: CredentialId) -> Option<()> {
-        let mut waiting = self.per_credential.entry(credential_id).or_default();
+    fn count_subscription(&self, family_id: CredentialId) -> Option<()> {
+        let mut waiting = self.per_family.entry(family_id).or_default();
         (*waiting < MAX_WAITERS_PER_KEY).then(|| *waiting += 1)
     }
 
@@ -95,14 +91,14 @@ impl LongPollRegistry {
     }
 }
 
-/// A subscription to one order. Dropping it frees its place in the limits.
+/// A subscription to one order. Dropping it ends its count in the limits.
 #[derive(Debug)]
 pub struct Subscription {
     registry: Arc<LongPollRegistry>,
-    credential_id: CredentialId,
+    family_id: CredentialId,
     order_id: OrderId,
     notify: Arc<Notify>,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Subscription {
@@ -144,8 +140,8 @@ impl Drop for Subscription {
                 order_subscribers.subscribers == 0
             });
         self.registry
-            .per_credential
-            .remove_if_mut(&self.credential_id, |_, waiting| {
+            .per_family
+            .remove_if_mut(&self.family_id, |_, waiting| {
                 *waiting -= 1;
                 *waiting == 0
             });

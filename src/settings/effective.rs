@@ -44,9 +44,6 @@ fn derived_values(serve: &ServeSettings) -> Vec<(&'static str, Option<String>)> 
     if serve.four_eyes.is_none() {
         derived.push(("VOUCHSAFE_FOUR_EYES", Some(on_or_off(serve.four_eyes().is_on()))));
     }
-    if let Some(networks) = serve.metrics.default_networks(serve.environment) {
-        derived.push(("VOUCHSAFE_METRICS_NETWORKS", Some(networks.to_owned())));
-    }
     if is_sandbox && serve.database_url.is_none() {
         derived.push(("DATABASE_URL", None));
     }
@@ -118,21 +115,17 @@ mod tests {
 
     #[test]
     fn derived_defaults_are_shown_with_their_values() {
-        const NAMES: [&str; 5] = [
+        const NAMES: [&str; 4] = [
             "VOUCHSAFE_CONSOLE_URL",
             "VOUCHSAFE_FOUR_EYES",
             "VOUCHSAFE_WEBHOOK_LOOPBACK",
             "VOUCHSAFE_ROTATIONS_PER_DAY",
-            "VOUCHSAFE_METRICS_NETWORKS",
         ];
         for (line, expected) in [
-            (
-                "",
-                ["http://127.0.0.1:8081", "off", "on", "1000", "0.0.0.0/0,::/0"],
-            ),
+            ("", ["http://127.0.0.1:8081", "off", "on", "1000"]),
             (
                 "--environment production --admin-addr 10.0.0.7:8081",
-                ["https://10.0.0.7:8081", "on", "off", "10", "127.0.0.0/8,::1/128"],
+                ["https://10.0.0.7:8081", "on", "off", "10"],
             ),
         ] {
             let expected = expected.map(|value| (Some(value.to_owned()), SettingSource::Default));
@@ -164,12 +157,6 @@ mod tests {
             let expected = (Some(value.to_owned()), SettingSource::Option);
             assert_eq!(in_force(line, &[name]), [expected], "{line}");
         }
-        let token = format!("--metrics-token {}", "t".repeat(32));
-        assert_eq!(
-            in_force(&token, &["VOUCHSAFE_METRICS_NETWORKS"]),
-            [(None, SettingSource::Default)],
-            "no network gets them without the token"
-        );
     }
 
     #[test]

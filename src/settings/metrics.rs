@@ -37,19 +37,6 @@ pub(super) struct MetricsArgs {
 }
 
 impl MetricsArgs {
-    /// The networks that get the metrics without a setting; `None` with one, or with a token.
-    pub(super) fn default_networks(&self, environment: Environment) -> Option<&'static str> {
-        if !self.metrics_networks.networks().is_empty()
-            || expose_setting(self.metrics_token.as_ref()).is_some()
-        {
-            return None;
-        }
-        Some(match environment {
-            Environment::Sandbox => "0.0.0.0/0,::/0",
-            Environment::Production => "127.0.0.0/8,::1/128",
-        })
-    }
-
     pub(super) fn access(&self, environment: Environment) -> anyhow::Result<MetricsAccess> {
         let token = expose_setting(self.metrics_token.as_ref());
         if token.is_some_and(|token| token.len() < MIN_TOKEN_LENGTH) {

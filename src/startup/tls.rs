@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::time::MissedTickBehavior;
 use tracing::{error, info, warn};
+use vouchsafe_cli::invalid_setting;
 
 use crate::metrics::{Metrics, OPERATOR_LISTENER, PARTNER_LISTENER};
 use crate::settings::ServeSettings;
@@ -22,12 +23,12 @@ pub(super) struct Certificates {
 
 impl Certificates {
     /// # Errors
-    /// If a setting is missing, or a file cannot be used.
+    /// If a setting is missing, which a restart does not mend, or a file cannot be used, which a renewal may just be writing.
     pub(super) fn load(settings: &ServeSettings) -> anyhow::Result<Self> {
         Ok(Self {
-            partners: load(settings.partner_tls()?)
+            partners: load(settings.partner_tls().map_err(invalid_setting)?)
                 .context("load the certificate of the partner listener")?,
-            operators: load(settings.operator_tls()?)
+            operators: load(settings.operator_tls().map_err(invalid_setting)?)
                 .context("load the certificate of the operator listener")?,
         })
     }

@@ -1,6 +1,8 @@
 //! Audit export of the running service: signed, in order and without gaps, over failures, restarts and two nodes; files that `verify` checks.
 
 use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -248,18 +250,28 @@ async fn exported_file_continues_and_verify_finds_changed_lines() {
     let (output, is_success) = run_documented_check(&file);
     assert!(is_success && output.contains("up to checkpoint"), "{output}");
 
-    // The next file of a series.
+    // The next file of a series, also after a crash.
+    service.kill();
+    let mut ended = std::fs::OpenOptions::new().append(true).open(&file).unwrap();
+    ended
+        .write_all(format!("{torn}\n{}", &torn[..40]).as_bytes())
+        .unwrap();
     let rotation = Command::new("sh")
         .args(["-ec", documented("sh", "flock")])
         .current_dir(directory.path())
         .status()
         .unwrap();
     assert!(rotation.success());
+    assert_eq!(
+        std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    service.restart();
     operator.top_up(&partner.partner_id, "USD", "1").await;
     let number = write_checkpoint(&mut operator).await;
     let next = wait_for(number);
     let ended = std::fs::read_to_string(directory.path().join("audit-2026-11.ndjson")).unwrap();
-    assert_eq!(next.lines().next(), ended.lines().last());
+    assert_eq!(next.lines().next(), text.lines().last());
     assert!(ended.starts_with(&text) && next.len() < text.len());
     assert_eq!(
         verify(&database, "--audit-export", &file),

@@ -126,7 +126,7 @@ async fn order_change_or_shutdown_ends_wait() {
     assert_eq!(service.wait_for_exit(), Some(0), "{}", service.log());
 }
 
-/// Repeats the request while the key has no place in flight for it.
+/// Repeats the request while the key has no permit for it.
 async fn get_when_admitted(partner: &mut Partner, path: &str, preference: &str) -> ApiResponse {
     let event = format!("{path} to be admitted with {preference}");
     let admitted = eventually(&event, CLIENT_TIMEOUT, async || {
@@ -137,7 +137,7 @@ async fn get_when_admitted(partner: &mut Partner, path: &str, preference: &str) 
 }
 
 #[tokio::test]
-async fn waiting_request_holds_no_place_in_flight() {
+async fn waiting_request_holds_no_permit_in_flight() {
     let service = Instance::start_with(&[("VOUCHSAFE_MAX_IN_FLIGHT", "1")]);
     let mut operator = Operator::of(&service);
     let mut partner = operator.add_partner("100").await;

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,11 +13,14 @@ use vouchsafe_store::{AuditLog, ExportContent};
 
 use super::ExportOutcome;
 
-/// First read of the end of the file; doubled until it has a checkpoint and the line before.
+/// First read of the end of the file; doubled until it has a checkpoint.
 const TAIL_BYTES: u64 = 64 * 1024;
 
 /// Longer than any batch.
 const MAX_TAIL_BYTES: u64 = 256 * 1024 * 1024;
+
+/// How an entry begins.
+const ENTRY_START: &[u8] = br#"{"type":"audit_entry","#;
 
 /// How each line begins. A line that a crash left unfinished is removed only if it begins like that, too.
 const LINE_START: &[u8] = br#"{"type":"audit_"#;
@@ -97,13 +100,20 @@ impl FileExport {
 fn open(path: &Path) -> anyhow::Result<File> {
     let mut options = OpenOptions::new();
     let options = options.read(true).append(true).create(true).mode(0o600);
-    let file = options.open(path);
-    let file = file.with_context(|| format!("open {}", path.display()))?;
-    file.try_lock().with_context(|| {
-        let path = path.display();
-        format!("lock {path}: does another node export to it? Each node needs a file of its own")
-    })?;
-    Ok(file)
+    loop {
+        let file = options
+            .open(path)
+            .with_context(|| format!("open {}", path.display()))?;
+        file.try_lock().with_context(|| {
+            let path = path.display();
+            format!("lock {path}: does another node export to it? Each node needs a file of its own")
+        })?;
+        // Before the lock, the file may have been renamed, to begin the next one of a series.
+        let named = std::fs::metadata(path).map(|named| named.ino()).ok();
+        if named == Some(file.metadata()?.ino()) {
+            return Ok(file);
+        }
+    }
 }
 
 /// Reads the last checkpoint, and removes what a crash left after it. `None` if the file has no checkpoint.
@@ -144,7 +154,7 @@ enum TailContent {
 /// Finds the last checkpoint. `is_whole`: the tail is the whole file.
 ///
 /// # Errors
-/// If a line is not one of an export, or the file has another content.
+/// If a line is not one of an export, or the file is that of the other export.
 fn find_last(tail: &[u8], is_whole: bool, content: ExportContent) -> anyhow::Result<TailContent> {
     let mut lines: Vec<&[u8]> = tail.split_inclusive(|byte| *byte == b'\n').collect();
     if !is_whole && !lines.is_empty() {
@@ -156,14 +166,8 @@ fn find_last(tail: &[u8], is_whole: bool, content: ExportContent) -> anyhow::Res
         if line.ends_with(b"\n") {
             let record = ExportLine::parse(line).context("a line is not that of an export")?;
             if let ExportLine::AuditCheckpoint(checkpoint) = record {
-                return match lines.pop() {
-                    Some(before) => {
-                        check_content(before, content)?;
-                        Ok(TailContent::Checkpoint(end, checkpoint))
-                    }
-                    None if is_whole => Ok(TailContent::Checkpoint(end, checkpoint)),
-                    None => Ok(TailContent::Unknown),
-                };
+                check_content(&lines, content)?;
+                return Ok(TailContent::Checkpoint(end, checkpoint));
             }
         } else if !is_torn(line) {
             bail!("the last line is not that of an export");
@@ -182,25 +186,31 @@ fn is_torn(line: &[u8]) -> bool {
     line.starts_with(LINE_START) || LINE_START.starts_with(line) || line.iter().all(|byte| *byte == 0)
 }
 
-/// Checks the line before the last checkpoint: one export must not continue the file of the other.
-fn check_content(before: &[u8], content: ExportContent) -> anyhow::Result<()> {
-    let before = ExportLine::parse(before).context("a line is not that of an export")?;
-    match (content, before) {
-        (ExportContent::Entries, ExportLine::AuditCheckpoint(_)) => {
-            bail!(
-                "the file has checkpoints without their entries: VOUCHSAFE_CHECKPOINT_FILE writes such files; name another one"
-            )
-        }
-        (ExportContent::Checkpoints, ExportLine::AuditEntry(_)) => {
+/// Checks the lines before the last checkpoint: one export must not continue the file of the other. A file of entries may have single
+/// checkpoints without any, whose entries were removed from the database.
+fn check_content(before: &[&[u8]], content: ExportContent) -> anyhow::Result<()> {
+    let has_entry = before.iter().any(|line| line.starts_with(ENTRY_START));
+    match content {
+        ExportContent::Entries if !before.is_empty() && !has_entry => bail!(
+            "the file has checkpoints without their entries: VOUCHSAFE_CHECKPOINT_FILE writes such files; name another one"
+        ),
+        ExportContent::Checkpoints if has_entry => {
             bail!("the file has entries: VOUCHSAFE_AUDIT_EXPORT_FILE writes such files; name another one")
         }
         _ => Ok(()),
     }
 }
 
+/// Appends the lines, or removes what was written of them: after a failed sync, the next one does not report the loss.
 fn append(mut file: &File, lines: &[ExportLine]) -> anyhow::Result<()> {
-    file.write_all(&to_ndjson(lines)?)?;
-    Ok(file.sync_data()?)
+    let length = file.metadata()?.len();
+    let written = file.write_all(&to_ndjson(lines)?).and_then(|()| file.sync_data());
+    if let Err(error) = written {
+        file.set_len(length)
+            .with_context(|| format!("remove the lines that were not written: {error}"))?;
+        return Err(error.into());
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -325,7 +335,12 @@ mod tests {
             format!("{error:#}").contains("without their entries"),
             "{error:#}"
         );
-        write(&path, &[entry_line(1), checkpoint_line(2_001)]);
+        // Its entries were removed from the database.
+        write(
+            &path,
+            &[entry_line(1), checkpoint_line(2_001), checkpoint_line(2_002)],
+        );
+        assert_eq!(read(&path).unwrap(), Some(checkpoint(2_002)));
         assert!(read_for(&path, ExportContent::Checkpoints).is_err());
     }
 

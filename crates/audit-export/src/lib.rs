@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::{MissedTickBehavior, interval};
-use tracing::error;
+use tracing::warn;
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_security::vault::fingerprint::FingerprintKey;
@@ -98,7 +98,8 @@ impl AuditExport {
             match exported {
                 Ok(ExportOutcome::Complete) => self.metrics.record_complete(name),
                 Ok(ExportOutcome::LeasedByOther) => {}
-                Err(error) => error!(
+                // A warning: the log shows the repetitions of one once a minute.
+                Err(error) => warn!(
                     error.message = describe_chain(&*error),
                     audit_export.target = name.into_str(),
                     "cannot export the audit log"

@@ -128,15 +128,16 @@ impl AuditExportArgs {
     /// If a value is invalid, or one of URL and secret is missing. The error has no value.
     fn endpoint(&self) -> anyhow::Result<Option<EndpointSettings>> {
         let secret = expose_setting(self.audit_export_secret.as_ref());
+        let authorization = expose_setting(self.audit_export_authorization.as_ref());
         let (url, secret) = match (expose_setting(self.audit_export_url.as_ref()), secret) {
             (Some(url), Some(secret)) => (url, secret),
-            (None, None) => return Ok(None),
+            (None, None) if authorization.is_none() => return Ok(None),
             (Some(_), None) => bail!(
                 "VOUCHSAFE_AUDIT_EXPORT_URL requires VOUCHSAFE_AUDIT_EXPORT_SECRET_FILE, a secret that signs what is posted; {HOW_TO_CREATE}"
             ),
-            (None, Some(_)) => {
+            (None, _) => {
                 bail!(
-                    "VOUCHSAFE_AUDIT_EXPORT_SECRET requires VOUCHSAFE_AUDIT_EXPORT_URL, to which the audit log is posted"
+                    "VOUCHSAFE_AUDIT_EXPORT_SECRET and VOUCHSAFE_AUDIT_EXPORT_AUTHORIZATION require VOUCHSAFE_AUDIT_EXPORT_URL, to which the audit log is posted"
                 )
             }
         };
@@ -150,7 +151,12 @@ impl AuditExportArgs {
                 "VOUCHSAFE_AUDIT_EXPORT_SECRET: expected at least {MIN_SECRET_BYTES} bytes in base64; {HOW_TO_CREATE}"
             );
         };
-        let authorization = expose_setting(self.audit_export_authorization.as_ref());
+        let has_user = !url.username().is_empty() || url.password().is_some();
+        if has_user && authorization.is_some() {
+            bail!(
+                "VOUCHSAFE_AUDIT_EXPORT_AUTHORIZATION: VOUCHSAFE_AUDIT_EXPORT_URL has a user or a password already; remove one of them"
+            );
+        }
         let authorization = authorization.map(HeaderValue::from_str).transpose();
         let mut authorization = authorization.map_err(|_| {
             anyhow!(
@@ -213,12 +219,20 @@ mod tests {
     fn invalid_settings_are_refused_without_their_values() {
         for (line, expected) in [
             (
+                "--audit-export-authorization hidden",
+                "require VOUCHSAFE_AUDIT_EXPORT_URL",
+            ),
+            (
+                "--audit-export-url https://hidden@a.example --audit-export-secret SECRET --audit-export-authorization hidden",
+                "remove one of them",
+            ),
+            (
                 "--audit-export-url https://a.example",
                 "VOUCHSAFE_AUDIT_EXPORT_SECRET_FILE",
             ),
             (
                 "--audit-export-secret SECRET",
-                "requires VOUCHSAFE_AUDIT_EXPORT_URL",
+                "require VOUCHSAFE_AUDIT_EXPORT_URL",
             ),
             (
                 "--audit-export-url http://u:hidden@a.example --audit-export-secret SECRET",

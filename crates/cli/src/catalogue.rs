@@ -1,9 +1,11 @@
 //! `vouchsafe category` and `vouchsafe product`: the catalogue.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use vouchsafe_wire::operator::categories::CategoryRequest;
 use vouchsafe_wire::operator::products::ProductRequest;
@@ -101,11 +103,43 @@ pub(super) async fn product(action: ProductAction, admin: &AdminClient) -> anyho
     }
 }
 
+/// The fields of an object, each once: of two with a name, one would be lost.
+struct UniqueFields(BTreeMap<String, Box<RawValue>>);
+
+impl<'de> Deserialize<'de> for UniqueFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldsVisitor;
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = UniqueFields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<UniqueFields, A::Error> {
+                let mut fields = BTreeMap::new();
+                while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
+                    if fields.contains_key(&name) {
+                        return Err(A::Error::custom(format!("the field {name} occurs twice")));
+                    }
+                    fields.insert(name, value);
+                }
+                Ok(UniqueFields(fields))
+            }
+        }
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
 /// The fields of a product as JSON, without those that `product show` adds. The values stay unparsed: `Value` would turn amounts into
 /// floats.
 fn parse_product(json: &str, product: &ProductRef) -> anyhow::Result<BTreeMap<String, Box<RawValue>>> {
-    let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(json)
-        .context("--from: expected a JSON object, as of `vouchsafe product show --json`")?;
+    let fields: Result<UniqueFields, _> = serde_json::from_str(json);
+    let UniqueFields(mut fields) = fields.map_err(|error| {
+        UsageError(format!(
+            "--from: expected a JSON object, as of `vouchsafe product show --json`: {error}"
+        ))
+    })?;
     fields.remove("updated_at");
     if let Some(shown) = fields.remove("product_id") {
         let is_same = serde_json::from_str(shown.get()).is_ok_and(|id: String| id == product.product_id);
@@ -118,4 +152,31 @@ fn parse_product(json: &str, product: &ProductRef) -> anyhow::Result<BTreeMap<St
         }
     }
     Ok(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_a_shown_product_are_sent_once_and_as_they_are() {
+        let product: ProductRef = ProductRef {
+            product_id: "a".to_owned(),
+        };
+        let shown = r#"{"product_id":"a","name":"A","face":25.50,"updated_at":"2026-01-01T00:00:00Z"}"#;
+        let sent = serde_json::to_string(&parse_product(shown, &product).unwrap()).unwrap();
+        assert_eq!(sent, r#"{"face":25.50,"name":"A"}"#);
+        for (refused, expected) in [
+            (r#"{"name":"A","name":"B"}"#, "the field name occurs twice"),
+            (r#"{"name":"A""#, "--from: expected a JSON object"),
+            ("[]", "--from: expected a JSON object"),
+            (r#"{"product_id":"b"}"#, "remove `product_id`"),
+        ] {
+            let error = parse_product(refused, &product).unwrap_err();
+            assert!(
+                error.is::<UsageError>() && error.to_string().contains(expected),
+                "{error}"
+            );
+        }
+    }
 }

@@ -92,10 +92,15 @@ impl From<ExitStatus> for ExitCode {
 #[error("{0}")]
 pub(super) struct UsageError(pub(super) String);
 
-/// Marks an error of checking settings, so that the program exits with [`ExitStatus::Usage`].
+/// Marks an error of checking settings, so that the program exits with [`ExitStatus::Usage`]. An input or output error, such as a full disk,
+/// can end without a change of settings and is not marked.
 #[must_use]
 pub fn invalid_setting(error: impl Into<anyhow::Error>) -> anyhow::Error {
-    UsageError(describe_chain(&*error.into())).into()
+    let error = error.into();
+    if error.chain().any(<dyn std::error::Error>::is::<std::io::Error>) {
+        return error;
+    }
+    UsageError(describe_chain(&*error)).into()
 }
 
 /// The service or its database is unreachable; the text says what to do.
@@ -145,6 +150,10 @@ mod tests {
             (
                 invalid_setting(anyhow!("short").context("read the key")).context("start"),
                 ExitStatus::Usage,
+            ),
+            (
+                invalid_setting(anyhow!(std::io::Error::other("full")).context("create the key")),
+                ExitStatus::Failure,
             ),
             (
                 WaitingChange {

@@ -2,17 +2,19 @@
 
 use std::error::Error;
 
-/// The message of the error and those of its causes, except those that an earlier message contains: `Display` of many errors, also of
+/// The message of the error and those of its causes, except those that the message before contains: `Display` of many errors, also of
 /// sqlx, quotes their source.
 #[must_use]
 pub fn describe_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
+    let mut before = text.clone();
     let mut source = error.source();
     while let Some(cause) = source {
         let message = cause.to_string();
-        if !text.contains(&message) {
+        if !before.contains(&message) {
             text = format!("{text}: {message}");
         }
+        before = message;
         source = cause.source();
     }
     text
@@ -38,6 +40,12 @@ mod tests {
         assert_eq!(
             describe_chain(&error),
             "unlock the data keys: cannot read the keys: no space left; check the disk"
+        );
+        let error = WithoutCause(WithCause(io::Error::other("keys")));
+        assert_eq!(
+            describe_chain(&error),
+            "unlock the data keys: cannot read the keys: keys; check the disk",
+            "only the message before counts"
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Limit of concurrent requests per API key and those that came from it by rotation: a family.
 //!
-//! A request is in flight until its response has been written: a client that reads slowly occupies its places. A long poll gives its
-//! place back while it waits, and takes one again for its response.
+//! A request is in flight until its response has been written: a client that reads slowly occupies its permits. A long poll gives its
+//! permit back while it waits, and takes one again for its response.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ pub struct InFlightLimit {
     families: DashMap<CredentialId, Arc<()>>,
 }
 
-/// A request in flight; dropping it frees its place.
+/// A request in flight; dropping it frees its permit.
 #[derive(Debug)]
 pub struct InFlightRequest {
-    _place: Arc<()>,
+    _permit: Arc<()>,
 }
 
 /// The family has as many requests in flight as are allowed.
@@ -38,33 +38,33 @@ impl InFlightLimit {
         }
     }
 
-    /// Takes a place for an authenticated request.
+    /// Takes a permit for an authenticated request.
     ///
     /// # Errors
     /// [`TooManyInFlight`].
     pub fn try_enter(&self, family_id: CredentialId) -> Result<InFlightRequest, TooManyInFlight> {
-        // The entry is locked: no other request can take a place between the count and the clone.
-        let places = self.families.entry(family_id).or_default();
-        if Arc::strong_count(&places) > self.max {
+        // The entry is locked: no other request can take a permit between the count and the clone.
+        let permits = self.families.entry(family_id).or_default();
+        if Arc::strong_count(&permits) > self.max {
             return Err(TooManyInFlight { max: self.max });
         }
         Ok(InFlightRequest {
-            _place: Arc::clone(&places),
+            _permit: Arc::clone(&permits),
         })
     }
 
-    /// Takes a place for a request that was admitted and has waited without one, also above the limit: to refuse it now would waste its wait.
+    /// Takes a permit for a request that was admitted and has waited without one, also above the limit: to refuse it now would waste its wait.
     /// The caller bounds the number of such requests.
     #[must_use]
     pub fn enter_after_wait(&self, family_id: CredentialId) -> InFlightRequest {
         InFlightRequest {
-            _place: Arc::clone(&self.families.entry(family_id).or_default()),
+            _permit: Arc::clone(&self.families.entry(family_id).or_default()),
         }
     }
 
     /// Forgets families without requests. Called by housekeeping.
     pub fn evict_idle(&self) {
-        self.families.retain(|_, places| Arc::strong_count(places) > 1);
+        self.families.retain(|_, permits| Arc::strong_count(permits) > 1);
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn family_has_its_places_until_its_requests_are_dropped() {
+    fn family_has_its_permits_until_its_requests_are_dropped() {
         let limit = InFlightLimit::new(2);
         let first = limit.try_enter(family(1)).unwrap();
         let _second = limit.try_enter(family(1)).unwrap();
@@ -87,12 +87,12 @@ mod tests {
         );
         assert!(
             limit.try_enter(family(2)).is_ok(),
-            "another family has places of its own"
+            "another family has permits of its own"
         );
         limit.evict_idle();
         assert!(
             limit.try_enter(family(1)).is_err(),
-            "places in use are not forgotten"
+            "permits in use are not forgotten"
         );
         drop(first);
         assert!(limit.try_enter(family(1)).is_ok());

@@ -90,6 +90,8 @@ pub struct Pair {
     /// The smallest difference that these rounds would have found.
     detectable_ns: f64,
     is_different: bool,
+    /// A difference was found that does not count.
+    is_irrelevant: bool,
 }
 
 impl Pair {
@@ -103,15 +105,23 @@ impl Pair {
             .iter()
             .filter(|round| round.t * z.signum() > WEAK_T)
             .count();
+        let is_found = z.abs() >= THRESHOLD && agreeing >= AGREEING_ROUNDS;
+        let is_relevant = difference_ns.abs() >= expectation.relevant_ns();
         Self {
             expectation,
             z,
             difference_ns,
             detectable_ns: THRESHOLD * (sum(|round| round.variance) / count).sqrt() / count.sqrt(),
-            is_different: z.abs() >= THRESHOLD
-                && agreeing >= AGREEING_ROUNDS
-                && difference_ns.abs() >= expectation.relevant_ns(),
+            is_different: is_found && is_relevant,
+            is_irrelevant: is_found && !is_relevant,
         }
+    }
+
+    /// Whether the rounds could not have found a difference that counts.
+    fn is_too_coarse(&self) -> bool {
+        matches!(self.expectation, Expectation::Tested { .. })
+            && !self.is_different
+            && self.detectable_ns > self.expectation.relevant_ns().max(self.difference_ns.abs())
     }
 }
 
@@ -125,6 +135,10 @@ impl fmt::Display for Pair {
             self.detectable_ns,
             if self.is_different {
                 "different"
+            } else if self.is_irrelevant {
+                "below the relevant difference"
+            } else if self.is_too_coarse() {
+                "too coarse to tell"
             } else {
                 "no difference"
             }
@@ -136,7 +150,7 @@ impl fmt::Display for Pair {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     NoDifference,
-    /// A control failed: the machine was too busy.
+    /// A control failed, or a difference that counts would not have been found: the machine was too busy.
     Inconclusive,
     SideChannel,
 }
@@ -145,6 +159,7 @@ impl Verdict {
     pub fn of(pairs: &[Pair]) -> Self {
         let of_pair = |pair: &Pair| match (pair.expectation, pair.is_different) {
             (Expectation::Equal, true) | (Expectation::Different, false) => Self::Inconclusive,
+            _ if pair.is_too_coarse() => Self::Inconclusive,
             (Expectation::Tested { .. }, true) => Self::SideChannel,
             _ => Self::NoDifference,
         };
@@ -169,7 +184,9 @@ impl fmt::Display for Verdict {
         f.write_str(match self {
             Self::NoDifference => "no difference found",
             Self::SideChannel => "SIDE CHANNEL: the time of a refusal depends on the guess",
-            Self::Inconclusive => "inconclusive: a control failed, repeat on an idle machine",
+            Self::Inconclusive => {
+                "inconclusive: a control failed or the measurement is too coarse, repeat on an idle machine"
+            }
         })
     }
 }
@@ -188,7 +205,7 @@ impl From<Verdict> for ExitCode {
 mod tests {
     use super::*;
 
-    const TESTED: Expectation = Expectation::Tested { relevant_ns: 0 };
+    const TESTED: Expectation = Expectation::Tested { relevant_ns: 2 };
 
     /// Durations around 1,000 ns with a spread of 100 ns; every twentieth is an outlier.
     fn samples(seed: u64, shift: f64) -> Vec<f64> {
@@ -218,7 +235,7 @@ mod tests {
     #[test]
     fn shift_is_found_and_equal_samples_are_not() {
         assert!(!pair(TESTED, 0.0).is_different);
-        for shift in [2.0, -2.0] {
+        for shift in [2.5, -2.5] {
             let pair = pair(TESTED, shift);
             assert!(pair.is_different && pair.detectable_ns < 2.0, "{pair}");
         }
@@ -230,6 +247,10 @@ mod tests {
             let pair = pair(Expectation::Tested { relevant_ns }, 2.0);
             assert_eq!(pair.is_different, expected, "{pair}");
         }
+        assert!(
+            pair(Expectation::Tested { relevant_ns: 1 }, 0.0).is_too_coarse(),
+            "a difference of 1 ns would not be found"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! | Step | Rejected with |
 //! |---|---|
 //! | check credentials, client address, partner status | 401, 403 |
-//! | take one of the places of the key for requests in flight | 429 |
+//! | take one of the permits of the key for requests in flight | 429 |
 //! | signed request: check the rate limit of its class before reading the body | 429 |
 //! | signed request: check path, body, signature | 400, 408, 413, 415, 401 |
 //! | record the first use of a rotated credential | 401 if it was revoked meanwhile, 503 |
@@ -128,7 +128,7 @@ impl FromRequest for AuthenticatedCaller {
         Box::pin(async move {
             let incoming = IncomingRequest::new(&request, RequestClass::General)?;
             let caller = incoming.authenticate()?;
-            response_delivery::take_place(&request, incoming.service, caller.family_id)?;
+            response_delivery::take_permit(&request, incoming.service, caller.family_id)?;
             incoming.admit(caller, AuthenticationMethod::Credentials).await
         })
     }
@@ -143,7 +143,7 @@ impl<C: RateLimited> FromRequest for VerifiedRequest<C> {
         Box::pin(async move {
             let incoming = IncomingRequest::new(&request, C::CLASS)?;
             let caller = incoming.authenticate()?;
-            response_delivery::take_place(&request, incoming.service, caller.family_id)?;
+            response_delivery::take_permit(&request, incoming.service, caller.family_id)?;
             incoming.peek_rate_limit(&caller)?;
             check_request_target(&request)?;
             let headers = request.headers();

@@ -1,4 +1,4 @@
-//! Delivery of responses: a deadline for clients that read slowly, and the request's place in flight until its response is written.
+//! Delivery of responses: a deadline for clients that read slowly, and the request's permit until its response is written.
 //!
 //! actix has no write timeout. Bodies are handed to it in pieces, so a body ends when the client has read all but what the buffers of
 //! actix and the kernel hold. If a large body has not ended at its deadline, or the socket is full then, the connection is reset.
@@ -75,15 +75,15 @@ pub(crate) fn watch_connection(connection: &dyn Any, data: &mut Extensions, dead
     }
 }
 
-/// Takes one of the places of the key's family for requests in flight, until [`deliver`] has written the response.
-pub(super) fn take_place(
+/// Takes one of the permits of the key's family for requests in flight, until [`deliver`] has written the response.
+pub(super) fn take_permit(
     request: &HttpRequest,
     service: &Service,
     family_id: CredentialId,
 ) -> Result<(), ApiError> {
     match service.in_flight.try_enter(family_id) {
-        Ok(place) => {
-            request.extensions_mut().insert(place);
+        Ok(permit) => {
+            request.extensions_mut().insert(permit);
             Ok(())
         }
         Err(TooManyInFlight { max }) => Err(ApiError::new(
@@ -95,11 +95,11 @@ pub(super) fn take_place(
     }
 }
 
-/// Awaits `wait` without the request's place in flight, and takes a place for the response afterwards.
+/// Awaits `wait` without the request's permit, and takes a permit for the response afterwards.
 ///
-/// actix does not notice a client that leaves while its request waits, so its place would be occupied until the wait ends. The number
+/// actix does not notice a client that leaves while its request waits, so its permit would be occupied until the wait ends. The number
 /// of requests that wait at once needs a limit of its own.
-pub(crate) async fn wait_without_place<T>(
+pub(crate) async fn wait_without_permit<T>(
     request: &HttpRequest,
     service: &Service,
     family_id: CredentialId,
@@ -107,8 +107,8 @@ pub(crate) async fn wait_without_place<T>(
 ) -> T {
     drop(request.extensions_mut().remove::<InFlightRequest>());
     let waited = wait.await;
-    let place = service.in_flight.enter_after_wait(family_id);
-    request.extensions_mut().insert(place);
+    let permit = service.in_flight.enter_after_wait(family_id);
+    request.extensions_mut().insert(permit);
     waited
 }
 
@@ -119,9 +119,9 @@ pub(crate) async fn deliver<B: MessageBody + 'static>(
 ) -> Result<ServiceResponse<DeliveredBody>, actix_web::Error> {
     let response = next.call(request).await?;
     let request = response.request();
-    let place = request.extensions_mut().remove::<InFlightRequest>();
+    let permit = request.extensions_mut().remove::<InFlightRequest>();
     let ended = start_deadline(request, response.response().body().size());
-    Ok(response.map_body(|_, body| DeliveredBody::new(body, place, ended)))
+    Ok(response.map_body(|_, body| DeliveredBody::new(body, permit, ended)))
 }
 
 /// Sets when the body is dropped: actix has taken all of it, or the connection has ended.
@@ -196,7 +196,7 @@ fn log_failure(result: Result<(), Errno>) {
 /// A response body that is handed over in pieces.
 pub(crate) struct DeliveredBody {
     rest: Rest,
-    _place: Option<InFlightRequest>,
+    _permit: Option<InFlightRequest>,
     _end: Option<BodyEnd>,
 }
 
@@ -207,7 +207,7 @@ enum Rest {
 }
 
 impl DeliveredBody {
-    fn new<B: MessageBody + 'static>(body: B, place: Option<InFlightRequest>, end: Option<BodyEnd>) -> Self {
+    fn new<B: MessageBody + 'static>(body: B, permit: Option<InFlightRequest>, end: Option<BodyEnd>) -> Self {
         let has_bytes = matches!(body.size(), BodySize::Sized(1..));
         let body = BoxBody::new(body);
         let rest = if has_bytes {
@@ -217,7 +217,7 @@ impl DeliveredBody {
         };
         Self {
             rest,
-            _place: place,
+            _permit: permit,
             _end: end,
         }
     }

@@ -1,6 +1,6 @@
 //! Long polling of an order's status: `GET /orders/{order_id}` with `Prefer: wait=N`.
 //!
-//! A waiting request holds only its subscription, which has limits of its own: no database connection and no place in flight. The
+//! A waiting request holds only its subscription, which has limits of its own: no database connection and no permit to be in flight. The
 //! order is read again after the wait.
 
 use actix_web::HttpRequest;
@@ -27,11 +27,7 @@ pub(super) async fn read_order(
     let Some(wait) = requested.filter(|_| is_in_progress(order.status)) else {
         return Ok((order, requested));
     };
-    let Some(subscription) = service
-        .engine
-        .long_polls
-        .subscribe(caller.credential_id, order_id)
-    else {
+    let Some(subscription) = service.engine.long_polls.subscribe(caller.family_id, order_id) else {
         return Ok((order, None));
     };
     let has_changed = || async {
@@ -42,7 +38,7 @@ pub(super) async fn read_order(
         Ok::<_, ApiError>(now.await? != Some(order.status))
     };
     let change = subscription.wait(wait.duration(), has_changed);
-    response_delivery::wait_without_place(request, service, caller.family_id, change).await?;
+    response_delivery::wait_without_permit(request, service, caller.family_id, change).await?;
     Ok((find_order(service, caller, order_id).await?, requested))
 }
 
