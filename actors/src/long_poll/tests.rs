@@ -51,7 +51,7 @@ async fn after(ms: u64, action: impl FnOnce()) {
 }
 
 fn assert_empty(registry: &LongPollRegistry) {
-    assert!(registry.orders.is_empty() && registry.per_credential.is_empty());
+    assert!(registry.orders.is_empty() && registry.per_family.is_empty());
     assert_eq!(registry.permits.available_permits(), MAX_WAITERS);
 }
 
