@@ -1,17 +1,18 @@
 //! Clients that read their responses slowly: cap of requests in flight, deadline of responses, pages of limited size.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use hyper::Method;
 use hyper::header::HeaderMap;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::metrics::scrape;
 use vouchsafe_test_harness::{
-    Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, text_of,
+    Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, id_of, text_of,
 };
 
 /// Vouchers of an order, as many as an order may have in a line.
@@ -83,6 +84,15 @@ async fn page_is_limited_in_bytes_and_codes_of_an_order_are_complete() {
     assert_eq!(partner.count_codes(&ids[0]).await, VOUCHERS as usize);
 }
 
+/// A GET of a connection that stays open.
+fn get_request(target: &str, headers: &HeaderMap) -> String {
+    let mut request = format!("GET {target} HTTP/1.1\r\nhost: vouchsafe.test\r\n");
+    for (name, value) in headers {
+        request.push_str(&format!("{name}: {}\r\n", value.to_str().unwrap()));
+    }
+    request + "\r\n"
+}
+
 /// Sends requests for a large page and reads a kibibyte from time to time. Returns when the service has closed the connection.
 async fn read_slowly(address: SocketAddr, request: String) -> usize {
     let socket = TcpSocket::new_v4().unwrap();
@@ -123,11 +133,7 @@ async fn slow_readers_are_capped_and_disconnected_and_others_are_served() {
     let mut other = operator.add_partner("1").await;
     let mut identity = HeaderMap::new();
     partner.client.credentials().insert_api_headers(&mut identity);
-    let mut request = "GET /api/v1/orders?limit=100 HTTP/1.1\r\nhost: vouchsafe.test\r\n".to_owned();
-    for (name, value) in &identity {
-        request.push_str(&format!("{name}: {}\r\n", value.to_str().unwrap()));
-    }
-    request.push_str("\r\n");
+    let request = get_request("/api/v1/orders?limit=100", &identity);
     let before = resident_mib(service.pid());
     let mut readers = JoinSet::new();
     for _ in 0..SLOW_READERS {
@@ -161,14 +167,90 @@ async fn slow_readers_are_capped_and_disconnected_and_others_are_served() {
         Some(partner.get("/wallets").await).filter(|response| response.status.as_u16() == 200)
     });
     expect_success(&served.await, 200);
-    let metrics = scrape(&service).await;
+    let unread = count_unread(&service).await;
+    assert!(unread >= IN_FLIGHT, "{unread}");
+}
+
+/// Responses whose connection was reset because the client did not read them.
+async fn count_unread(service: &Instance) -> usize {
+    let metrics = scrape(service).await;
     let unread = metrics
         .lines()
         .find_map(|line| line.strip_prefix("vouchsafe_http_responses_unread_total "));
-    assert!(
-        unread.unwrap().parse::<usize>().unwrap() >= IN_FLIGHT,
-        "{unread:?}"
-    );
+    unread.unwrap().parse().unwrap()
+}
+
+/// A part of the codes may have arrived: the read stays recorded, and the order cannot be cancelled. The client repeats the request.
+#[tokio::test]
+async fn codes_of_a_reset_connection_stay_recorded_as_read_and_are_read_again() {
+    let service = Instance::start_with(&[("VOUCHSAFE_RESPONSE_DEADLINE", "1")]);
+    let mut operator = Operator::of(&service);
+    let sale = operator.add_stocked_product(VOUCHERS as usize).await;
+    let mut partner = operator.add_partner("1000000").await;
+    let order_id = id_of(&expect_success(&partner.order(&sale, VOUCHERS).await, 201));
+    let path = format!("/api/v1/orders/{order_id}/vouchers");
+    let mut signed = HeaderMap::new();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let credentials = partner.client.credentials();
+    credentials.sign("GET", &path, b"", now).apply_to(&mut signed);
+
+    let received = read_slowly(service.http_address(), get_request(&path, &signed)).await;
+    let complete = partner.get_codes(&order_id).await;
+    assert!(received < REQUESTS * complete.body.len(), "{received} bytes: the client has read all");
+    assert!(count_unread(&service).await >= 1);
+    let codes = expect_success(&complete, 200);
+    assert_eq!(codes["data"].as_array().unwrap().len(), VOUCHERS as usize);
+    let reads = partner
+        .list_all(&format!("/orders/{order_id}/vouchers/access"))
+        .await;
+    assert!(reads.len() >= 2, "{reads:?}");
+    let order = partner.read(&format!("/orders/{order_id}")).await;
+    assert_eq!(order["vouchers"][0]["first_retrieved_at"], reads.last().unwrap()["at"]);
+    let cancelled = partner
+        .send_signed(Method::POST, &format!("/orders/{order_id}/cancel"), "")
+        .await;
+    expect_error(&cancelled, 409, "ORDER_NOT_CANCELLABLE");
+}
+
+/// Requests in flight that wait for an order; they end soon after the returned tasks.
+fn fill_places(partner: &Partner, path: &str, count: usize) -> JoinSet<()> {
+    let mut waiting = JoinSet::new();
+    for _ in 0..count {
+        let (mut waiter, path) = (partner.reconnect(), path.to_owned());
+        waiting.spawn(async move {
+            // Refused while another request of the test has the place.
+            loop {
+                drop(waiter.get_with_header(&path, ("prefer", "wait=5")).await);
+            }
+        });
+    }
+    waiting
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn key_at_its_cap_and_its_successor_are_refused_and_other_keys_are_served() {
+    let service = Instance::start_with(&[("VOUCHSAFE_MAX_IN_FLIGHT", "2")]);
+    let mut operator = Operator::of(&service);
+    let sale = operator.add_product("vendor", 0).await;
+    let stocked = operator.add_stocked_product(2).await;
+    let mut partner = operator.add_partner("1000").await;
+    let mut other_partner = operator.add_partner("1").await;
+    let credentials = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
+    let issued = operator.send_json(Method::POST, &credentials, &json!({})).await;
+    let mut other_key = partner.with_credential(&issued);
+    let rotated = partner.send_signed(Method::POST, "/credentials/rotate", "").await;
+    let mut successor = partner.with_credential(&expect_success(&rotated, 201));
+    let order_id = id_of(&expect_success(&partner.order(&sale, 1).await, 202));
+
+    let waiting = fill_places(&partner, &format!("/orders/{order_id}"), 2);
+    let refused = eventually("the key to be at its cap", WAIT_TIMEOUT, async || {
+        Some(successor.order_with_key("capped", &stocked, 1).await).filter(|response| response.status == 429)
+    });
+    expect_error(&refused.await, 429, "TOO_MANY_REQUESTS_IN_FLIGHT");
+    expect_success(&other_key.get("/wallets").await, 200);
+    expect_success(&other_partner.get("/wallets").await, 200);
+    drop(waiting);
+    await_free_place(&mut successor, "the waiting requests").await;
 }
 
 /// Waits until the only place in flight of the key is free again.

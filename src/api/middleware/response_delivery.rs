@@ -289,4 +289,17 @@ mod tests {
         assert_eq!(connection.start_body(BodySize::Sized(SMALL_BODY_BYTES)), None);
         assert_eq!(connection.start_body(BodySize::Stream), None);
     }
+
+    #[actix_web::test]
+    async fn connection_has_the_deadline_as_its_timeout_in_the_kernel() {
+        let listener = actix_web::rt::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap());
+        let (client, accepted) = tokio::join!(client, listener.accept());
+        let (_client, (stream, _)) = (client.unwrap(), accepted.unwrap());
+        let mut data = Extensions::new();
+        watch_connection(&stream, &mut data, Duration::from_secs(7));
+        assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), 7_000);
+        let connection: &Rc<Connection> = data.get().unwrap();
+        assert_eq!(connection.deadline, Duration::from_secs(7));
+    }
 }
