@@ -207,6 +207,10 @@ async fn codes_are_encrypted_again_while_nodes_sell() {
     let partner = operator.add_partner("1000").await;
     deployment.wait_until_sold_by_all(&partner, &sale).await;
     let mut codes = buy_and_read(&deployment, &partner, &sale).await;
+    let refused = deployment.keys(&["create"], &master_keys("ef", None));
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("VOUCHSAFE_MASTER_KEY_PREVIOUS"), "{stderr}");
     let first = deployment.keys_ok(&["create"], &settings);
     let key_id = first["key_id"].as_i64().unwrap();
     let mut connection = deployment.database.connect().await;
