@@ -11,7 +11,9 @@ use vouchsafe_security::vault::wrapping_key::{
     WrapError, WrapFuture, WrappingKey, WrappingKeyId, WrappingKeys,
 };
 use vouchsafe_store::keyring::Keyring;
-use vouchsafe_store::{CreateKeyOutcome, DataKeyError, PgNode, PgStore, RewrapOutcome, create_data_key, rewrap};
+use vouchsafe_store::{
+    CreateKeyOutcome, DataKeyError, PgNode, PgStore, RewrapOutcome, create_data_key, rewrap,
+};
 
 use vouchsafe_test_harness::{Database, WAIT_TIMEOUT, eventually, program};
 
@@ -76,7 +78,9 @@ impl WrappingKey for FaultyKey {
 async fn create_with_old_keys() -> (Database, PgStore, Keyring) {
     let database = Database::create().await;
     let store = store(&database);
-    let keyring = Keyring::open(store.data_keys.clone(), keys(OLD, &[])).await.unwrap();
+    let keyring = Keyring::open(store.data_keys.clone(), keys(OLD, &[]))
+        .await
+        .unwrap();
     (database, store, keyring)
 }
 
@@ -110,8 +114,13 @@ async fn rotation_killed_between_two_data_keys_changes_none_and_is_repeated() {
             .env("VOUCHSAFE_MASTER_KEY_PREVIOUS", OLD.repeat(32));
         command
     };
-    let mut killed = rotate().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted";
+    let mut killed = rotate()
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let waits = "SELECT count(*) FROM pg_locks JOIN pg_database AS d ON d.oid = database
+                  WHERE locktype = 'advisory' AND objid = 7 AND NOT granted AND d.datname = current_database()";
     eventually("the rotation to be at its second key", WAIT_TIMEOUT, async || {
         let waiting = sqlx::query_scalar::<_, i64>(waits).fetch_one(&mut killer).await;
         (waiting.unwrap() > 0).then_some(())
@@ -130,7 +139,11 @@ async fn rotation_killed_between_two_data_keys_changes_none_and_is_repeated() {
     let opened = Keyring::open(store.data_keys.clone(), keys(OLD, &[])).await;
     assert!(is_same_vault(&opened.unwrap().vault(), &before.vault()));
     let repeated = rotate().output().unwrap();
-    assert!(repeated.status.success(), "{}", String::from_utf8_lossy(&repeated.stderr));
+    assert!(
+        repeated.status.success(),
+        "{}",
+        String::from_utf8_lossy(&repeated.stderr)
+    );
     assert_eq!(wrapped_by(&database).await, ids(NEW));
     let opened = Keyring::open(store.data_keys.clone(), keys(NEW, &[])).await;
     assert!(is_same_vault(&opened.unwrap().vault(), &before.vault()));
@@ -159,10 +172,17 @@ async fn node_that_joins_while_keys_are_wrapped_makes_the_rotation_refuse() {
 async fn key_manager_that_returns_another_key_gets_no_data_key_and_is_not_reported() {
     let (database, store, before) = create_with_old_keys().await;
     let wrong = FaultyKey::new(false, true);
-    let error = rewrap(&database.service_options(), &wrong.keys()).await.unwrap_err();
-    assert!(error.to_string().contains("differs after it was rewrapped"), "{error}");
+    let error = rewrap(&database.service_options(), &wrong.keys())
+        .await
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("differs after it was rewrapped"),
+        "{error}"
+    );
     assert_eq!(wrapped_by(&database).await, ids(OLD));
-    let keyring = Keyring::open(store.data_keys.clone(), wrong.keys()).await.unwrap();
+    let keyring = Keyring::open(store.data_keys.clone(), wrong.keys())
+        .await
+        .unwrap();
     assert!(is_same_vault(&keyring.vault(), &before.vault()));
     assert_eq!(
         keyring.probe_wrapping_keys().await,
@@ -186,7 +206,9 @@ async fn without_the_previous_key_nothing_rotates_and_no_node_starts() {
         matches!(error, DataKeyError::Wrap(WrapError::NotLoaded { .. })),
         "{error}"
     );
-    let error = Keyring::open(store.data_keys.clone(), keys(NEW, &[])).await.unwrap_err();
+    let error = Keyring::open(store.data_keys.clone(), keys(NEW, &[]))
+        .await
+        .unwrap_err();
     let missing = master(OLD).id().to_string();
     assert!(error.to_string().contains(&missing), "{error}");
     assert_eq!(wrapped_by(&database).await, ids(OLD));
@@ -206,7 +228,8 @@ async fn restarted_node_lacks_every_key_until_it_reports() {
         panic!("it trusted the report of the previous start")
     };
     assert_eq!(lacking[0].wrapping_keys, None);
-    let CreateKeyOutcome::OlderNodes(older) = create_data_key(&options, &keys(NEW, &[])).await.unwrap() else {
+    let CreateKeyOutcome::OlderNodes(older) = create_data_key(&options, &keys(NEW, &[])).await.unwrap()
+    else {
         panic!("it created a data key that the node may not load")
     };
     assert_eq!(older[0].node, "first");

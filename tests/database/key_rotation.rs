@@ -35,7 +35,11 @@ pub(super) fn store(database: &Database) -> PgStore {
 }
 
 /// Starts a node like the service.
-pub(super) async fn start_node(store: &PgStore, name: &str, wrapping: WrappingKeys) -> Result<Keyring, KeyringError> {
+pub(super) async fn start_node(
+    store: &PgStore,
+    name: &str,
+    wrapping: WrappingKeys,
+) -> Result<Keyring, KeyringError> {
     let keyring = Keyring::open(store.data_keys.clone(), wrapping).await?;
     let node = PgNode::start(&store.database, name.to_owned()).await?;
     let report = store
@@ -336,5 +340,13 @@ async fn old_data_key_is_replaced_once_and_learned_by_all_nodes() {
     assert!(newest.is_active && newest.key_id > third.vault().active_key().0);
     third.refresh(YEAR).await.unwrap();
     assert_eq!(third.vault().active_key().0, newest.key_id);
+    let mut connection = database.connect().await;
+    let audited: Vec<String> = sqlx::query_scalar(
+        "SELECT operator FROM audit_log WHERE action = 'data_key.create' ORDER BY audit_id",
+    )
+    .fetch_all(&mut connection)
+    .await
+    .unwrap();
+    assert_eq!(audited, ["service", "command-line"]);
     database.remove().await;
 }

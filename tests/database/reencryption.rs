@@ -116,6 +116,16 @@ impl TestShop {
         report.reencryptions.into_iter().next().unwrap()
     }
 
+    async fn count_audited_requests(&self) -> i64 {
+        let mut connection = self.database.connect().await;
+        sqlx::query_scalar(
+            "SELECT count(*) FROM audit_log WHERE action = 'code.reencrypt' AND operator = 'command-line'",
+        )
+        .fetch_one(&mut connection)
+        .await
+        .unwrap()
+    }
+
     pub(super) async fn remove(self) {
         let mut connection = self.database.connect().await;
         let findings = verify::check(&mut connection).await.unwrap();
@@ -131,6 +141,7 @@ async fn old_codes_are_encrypted_under_the_newest_key_in_batches() {
     shop.create_key().await;
     assert!(matches!(shop.request().await, RequestOutcome::Requested(_)));
     assert!(matches!(shop.request().await, RequestOutcome::InProgress(_)));
+    assert_eq!(shop.count_audited_requests().await, 1);
     let before = shop.sealed(shop.codes[0]).await;
     assert_eq!(shop.counts().await, [1_100, 0]);
 

@@ -184,9 +184,15 @@ async fn running_node_needs_vault_for_a_new_data_key_alone() {
     let error = Keyring::open(store.data_keys.clone(), vault_alone())
         .await
         .unwrap_err();
-    assert!(error.to_string().contains("unseal it"), "a node that starts: {error}");
+    assert!(
+        error.to_string().contains("unseal it"),
+        "a node that starts: {error}"
+    );
     let error = node.vault_with([second]).await.unwrap_err();
-    assert!(error.to_string().contains("unseal it"), "a code under the new key: {error}");
+    assert!(
+        error.to_string().contains("unseal it"),
+        "a code under the new key: {error}"
+    );
     assert!(node.refresh(None).await.is_err());
     assert_eq!(node.vault_with([first]).await.unwrap().active_key(), first);
     assert_eq!(node.sealing_vault().await.unwrap().active_key(), first);

@@ -29,6 +29,9 @@ const SLOW_READERS: usize = 200;
 /// Requests that one slow reader sends at once: their responses exceed the buffers of both kernels.
 const REQUESTS: usize = 6;
 
+/// Requests for the codes of an order, whose responses have a quarter of a MiB each.
+const CODE_REQUESTS: usize = 4 * REQUESTS;
+
 const IN_FLIGHT: usize = 8;
 
 /// Memory that the responses of `SLOW_READERS` would take without the cap is three times as much.
@@ -94,13 +97,13 @@ fn get_request(target: &str, headers: &HeaderMap) -> String {
 }
 
 /// Sends requests for a large page and reads a kibibyte from time to time. Returns when the service has closed the connection.
-async fn read_slowly(address: SocketAddr, request: String) -> usize {
+async fn read_slowly(address: SocketAddr, request: String, requests: usize) -> usize {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4 * 1024).unwrap();
     let mut stream: TcpStream = socket.connect(address).await.unwrap();
     let last = request.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
     stream
-        .write_all((request.repeat(REQUESTS - 1) + &last).as_bytes())
+        .write_all((request.repeat(requests - 1) + &last).as_bytes())
         .await
         .unwrap();
     let mut received = 0;
@@ -137,7 +140,7 @@ async fn slow_readers_are_capped_and_disconnected_and_others_are_served() {
     let before = resident_mib(service.pid());
     let mut readers = JoinSet::new();
     for _ in 0..SLOW_READERS {
-        readers.spawn(read_slowly(service.http_address(), request.clone()));
+        readers.spawn(read_slowly(service.http_address(), request.clone(), REQUESTS));
     }
 
     let refused = eventually(
@@ -194,9 +197,12 @@ async fn codes_of_a_reset_connection_stay_recorded_as_read_and_are_read_again() 
     let credentials = partner.client.credentials();
     credentials.sign("GET", &path, b"", now).apply_to(&mut signed);
 
-    let received = read_slowly(service.http_address(), get_request(&path, &signed)).await;
+    let received = read_slowly(service.http_address(), get_request(&path, &signed), CODE_REQUESTS).await;
     let complete = partner.get_codes(&order_id).await;
-    assert!(received < REQUESTS * complete.body.len(), "{received} bytes: the client has read all");
+    assert!(
+        received < CODE_REQUESTS * complete.body.len(),
+        "{received} bytes: the client has read all"
+    );
     assert!(count_unread(&service).await >= 1);
     let codes = expect_success(&complete, 200);
     assert_eq!(codes["data"].as_array().unwrap().len(), VOUCHERS as usize);
@@ -205,7 +211,10 @@ async fn codes_of_a_reset_connection_stay_recorded_as_read_and_are_read_again() 
         .await;
     assert!(reads.len() >= 2, "{reads:?}");
     let order = partner.read(&format!("/orders/{order_id}")).await;
-    assert_eq!(order["vouchers"][0]["first_retrieved_at"], reads.last().unwrap()["at"]);
+    assert_eq!(
+        order["vouchers"][0]["first_retrieved_at"],
+        reads.last().unwrap()["at"]
+    );
     let cancelled = partner
         .send_signed(Method::POST, &format!("/orders/{order_id}/cancel"), "")
         .await;
