@@ -1,7 +1,7 @@
 //! Clients that read their responses slowly: cap of requests in flight, deadline of responses, pages of limited size.
 
 use std::net::SocketAddr;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use hyper::Method;
 use hyper::header::HeaderMap;
@@ -192,10 +192,7 @@ async fn codes_of_a_reset_connection_stay_recorded_as_read_and_are_read_again() 
     let mut partner = operator.add_partner("1000000").await;
     let order_id = id_of(&expect_success(&partner.order(&sale, VOUCHERS).await, 201));
     let path = format!("/api/v1/orders/{order_id}/vouchers");
-    let mut signed = HeaderMap::new();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-    let credentials = partner.client.credentials();
-    credentials.sign("GET", &path, b"", now).apply_to(&mut signed);
+    let signed = partner.headers_of_get(&path);
 
     let received = read_slowly(service.http_address(), get_request(&path, &signed), CODE_REQUESTS).await;
     let complete = partner.get_codes(&order_id).await;
