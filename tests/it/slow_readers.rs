@@ -130,7 +130,7 @@ fn resident_mib(pid: u32) -> u64 {
 async fn slow_readers_are_capped_and_disconnected_and_others_are_served() {
     let service = Instance::start_with(&[
         ("VOUCHSAFE_MAX_IN_FLIGHT", &IN_FLIGHT.to_string()),
-        ("VOUCHSAFE_RESPONSE_DEADLINE", "3"),
+        ("VOUCHSAFE_RESPONSE_DEADLINE", "8"),
     ]);
     let (mut operator, mut partner, _) = add_partner_with_orders(&service).await;
     let mut other = operator.add_partner("1").await;
