@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use hyper::Method;
-use hyper::header::HeaderMap;
+use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::metrics::scrape;
+use vouchsafe_test_harness::raw_http::{exchange_bytes, request_head};
 use vouchsafe_test_harness::{
     Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, id_of, text_of,
 };
@@ -218,15 +219,16 @@ async fn codes_of_a_reset_connection_stay_recorded_as_read_and_are_read_again() 
     expect_error(&cancelled, 409, "ORDER_NOT_CANCELLABLE");
 }
 
-/// Requests in flight that wait for an order; they end soon after the returned tasks.
-fn fill_places(partner: &Partner, path: &str, count: usize) -> JoinSet<()> {
+/// Signed requests without their body: each is in flight until the service gives the body up, and then sent again.
+fn fill_places(service: &Instance, partner: &Partner, count: usize) -> JoinSet<()> {
     let mut waiting = JoinSet::new();
     for _ in 0..count {
-        let (mut waiter, path) = (partner.reconnect(), path.to_owned());
+        let (partner, address) = (partner.reconnect(), service.http_address());
         waiting.spawn(async move {
-            // Refused while another request of the test has the place.
             loop {
-                drop(waiter.get_with_header(&path, ("prefer", "wait=5")).await);
+                let mut headers = partner.headers("/api/v1/orders", b"{}");
+                headers.insert(CONTENT_LENGTH, HeaderValue::from_static("2"));
+                drop(exchange_bytes(address, &request_head("POST /api/v1/orders", &headers)).await);
             }
         });
     }
@@ -237,8 +239,7 @@ fn fill_places(partner: &Partner, path: &str, count: usize) -> JoinSet<()> {
 async fn key_at_its_cap_and_its_successor_are_refused_and_other_keys_are_served() {
     let service = Instance::start_with(&[("VOUCHSAFE_MAX_IN_FLIGHT", "2")]);
     let mut operator = Operator::of(&service);
-    let sale = operator.add_product("vendor", 0).await;
-    let stocked = operator.add_stocked_product(2).await;
+    let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("1000").await;
     let mut other_partner = operator.add_partner("1").await;
     let credentials = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
@@ -246,11 +247,10 @@ async fn key_at_its_cap_and_its_successor_are_refused_and_other_keys_are_served(
     let mut other_key = partner.with_credential(&issued);
     let rotated = partner.send_signed(Method::POST, "/credentials/rotate", "").await;
     let mut successor = partner.with_credential(&expect_success(&rotated, 201));
-    let order_id = id_of(&expect_success(&partner.order(&sale, 1).await, 202));
 
-    let waiting = fill_places(&partner, &format!("/orders/{order_id}"), 2);
+    let waiting = fill_places(&service, &partner, 2);
     let refused = eventually("the key to be at its cap", WAIT_TIMEOUT, async || {
-        Some(successor.order_with_key("capped", &stocked, 1).await).filter(|response| response.status == 429)
+        Some(successor.order_with_key("capped", &sale, 1).await).filter(|response| response.status == 429)
     });
     expect_error(&refused.await, 429, "TOO_MANY_REQUESTS_IN_FLIGHT");
     expect_success(&other_key.get("/wallets").await, 200);
@@ -278,7 +278,7 @@ async fn place_in_flight_is_free_after_an_order_and_its_refusals() {
     let sale = operator.add_product("vendor", 0).await;
     let mut partner = operator.add_partner("1000").await;
     let mut headers = partner.headers("/api/v1/orders", b"{}");
-    headers.insert("x-signature", hyper::header::HeaderValue::from_static("t=1,v1=0"));
+    headers.insert("x-signature", HeaderValue::from_static("t=1,v1=0"));
     expect_error(&partner.post(headers, "{}").await, 401, "INVALID_SIGNATURE");
     await_free_place(&mut partner, "a wrong signature").await;
 
