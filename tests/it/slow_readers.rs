@@ -220,7 +220,7 @@ async fn codes_of_a_reset_connection_stay_recorded_as_read_and_are_read_again() 
 }
 
 /// Signed requests without their body: each is in flight until the service gives the body up, and then sent again.
-fn fill_places(service: &Instance, partner: &Partner, count: usize) -> JoinSet<()> {
+fn hold_permits(service: &Instance, partner: &Partner, count: usize) -> JoinSet<()> {
     let mut waiting = JoinSet::new();
     for _ in 0..count {
         let (partner, address) = (partner.reconnect(), service.http_address());
@@ -248,7 +248,7 @@ async fn key_at_its_cap_and_its_successor_are_refused_and_other_keys_are_served(
     let rotated = partner.send_signed(Method::POST, "/credentials/rotate", "").await;
     let mut successor = partner.with_credential(&expect_success(&rotated, 201));
 
-    let waiting = fill_places(&service, &partner, 2);
+    let waiting = hold_permits(&service, &partner, 2);
     let refused = eventually("the key to be at its cap", WAIT_TIMEOUT, async || {
         Some(successor.order_with_key("capped", &sale, 1).await).filter(|response| response.status == 429)
     });
