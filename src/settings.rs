@@ -358,4 +358,14 @@ mod tests {
             assert_eq!(policy(line), LoopbackTargets::Refused, "{line}");
         }
     }
+
+    #[test]
+    fn data_keys_have_a_maximum_age_unless_it_is_0() {
+        let age = |days: &str| {
+            let arguments = ["vouchsafe", "--data-key-days", days].map(OsString::from);
+            Cli::read(&arguments).unwrap().serve_settings().max_data_key_age()
+        };
+        assert_eq!(age("0"), None);
+        assert_eq!(age("30"), Some(Duration::from_hours(720)));
+    }
 }

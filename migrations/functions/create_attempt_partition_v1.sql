@@ -14,9 +14,10 @@ BEGIN
     IF to_regclass('public.' || v_name) IS NOT NULL THEN
         RETURN;
     END IF;
-    -- The lock of partition changes; another node may have created the partition meanwhile.
+    -- The lock of partition changes; another node may have created the partition meanwhile. A second to_regclass would not see it: the session
+    -- remembers that there is no such table.
     PERFORM pg_advisory_xact_lock(8534168888703808628);
-    IF to_regclass('public.' || v_name) IS NOT NULL THEN
+    IF EXISTS (SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname = v_name) THEN
         RETURN;
     END IF;
     EXECUTE format('CREATE TABLE public.%I (LIKE public.delivery_attempts INCLUDING ALL)', v_name);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sqlx::Executor as _;
+use sqlx::{Connection as _, Executor as _, PgConnection};
 use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 use tokio::runtime::Handle;
@@ -15,7 +15,7 @@ use vouchsafe_domain::ids::{AttemptId, DeliveryId, PartnerId, WebhookId};
 use vouchsafe_domain::period::Period;
 use vouchsafe_simulation::build::{event_bundle, numbered_order_id};
 use vouchsafe_store::{PartitionChanges, PgStore};
-use vouchsafe_test_harness::Database;
+use vouchsafe_test_harness::{Database, WAIT_TIMEOUT, eventually};
 use vouchsafe_verify as verify;
 
 const NOON: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
@@ -246,5 +246,30 @@ async fn old_partitions_are_dropped_by_one_node_and_never_wait_for_a_reader() {
     assert_eq!(kept, [NOON, NOON - Duration::days(30)]);
     let findings = verify::check(&mut database.connect().await).await.unwrap();
     assert!(findings.iter().all(|finding| finding.holds), "{findings:?}");
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn partition_that_another_node_creates_meanwhile_is_no_error() {
+    let database = Database::create().await;
+    let create = "SELECT create_attempt_partition_v1('2099-01-01')";
+    let mut other = database.connect().await;
+    other.execute("BEGIN").await.unwrap();
+    other.execute(create).await.unwrap();
+    let mut node = PgConnection::connect_with(&database.service_options())
+        .await
+        .unwrap();
+    let mut observer = database.connect().await;
+    let (created, ()) = tokio::join!(node.execute(create), async {
+        let waits = "SELECT count(*) FROM pg_locks JOIN pg_database AS d ON d.oid = database
+                      WHERE locktype = 'advisory' AND NOT granted AND d.datname = current_database()";
+        eventually("the node to wait for the other one", WAIT_TIMEOUT, async || {
+            let waiting = sqlx::query_scalar::<_, i64>(waits).fetch_one(&mut observer).await;
+            (waiting.unwrap() > 0).then_some(())
+        })
+        .await;
+        other.execute("COMMIT").await.map(drop).unwrap();
+    });
+    created.unwrap();
     database.remove().await;
 }

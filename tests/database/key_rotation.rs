@@ -15,27 +15,31 @@ use vouchsafe_store::{DataKeyError, PgNode, PgStore, RewrapOutcome, create_data_
 
 use vouchsafe_test_harness::{Database, WAIT_TIMEOUT, eventually};
 
-const OLD: &str = "ab";
-const NEW: &str = "cd";
-const YEAR: Option<Duration> = Some(Duration::from_hours(365 * 24));
+pub(super) const OLD: &str = "ab";
+pub(super) const NEW: &str = "cd";
+pub(super) const YEAR: Option<Duration> = Some(Duration::from_hours(365 * 24));
 
-fn master(byte: &str) -> MasterKey {
+pub(super) fn master(byte: &str) -> MasterKey {
     MasterKey::parse(&byte.repeat(32)).unwrap()
 }
 
-fn keys(current: &str, others: &[&str]) -> WrappingKeys {
+pub(super) fn keys(current: &str, others: &[&str]) -> WrappingKeys {
     let others = others
         .iter()
         .map(|byte| Arc::new(master(byte)) as Arc<dyn WrappingKey>);
     WrappingKeys::new(Arc::new(master(current)), others.collect())
 }
 
-fn store(database: &Database) -> PgStore {
+pub(super) fn store(database: &Database) -> PgStore {
     PgStore::open(database.service_options(), Handle::current())
 }
 
 /// Starts a node like the service.
-async fn start_node(store: &PgStore, name: &str, wrapping: WrappingKeys) -> Result<Keyring, KeyringError> {
+pub(super) async fn start_node(
+    store: &PgStore,
+    name: &str,
+    wrapping: WrappingKeys,
+) -> Result<Keyring, KeyringError> {
     let keyring = Keyring::open(store.data_keys.clone(), wrapping).await?;
     let node = PgNode::start(&store.database, name.to_owned()).await?;
     let report = store
@@ -46,7 +50,7 @@ async fn start_node(store: &PgStore, name: &str, wrapping: WrappingKeys) -> Resu
     Ok(keyring)
 }
 
-async fn run(database: &Database, sql: &str) {
+pub(super) async fn run(database: &Database, sql: &str) {
     let mut connection = database.connect().await;
     connection.execute(AssertSqlSafe(sql)).await.unwrap();
 }
@@ -77,12 +81,12 @@ async fn rewrap_in(transaction: &mut PgConnection, from: &str, to: &str) {
 }
 
 /// The wrapping key of each row.
-async fn wrapped_by(database: &Database) -> Vec<Option<String>> {
+pub(super) async fn wrapped_by(database: &Database) -> Vec<Option<String>> {
     let report = list_keys(&database.service_options(), false).await.unwrap();
     report.data_keys.into_iter().map(|key| key.wrapped_by).collect()
 }
 
-fn is_same_vault(one: &Vault, other: &Vault) -> bool {
+pub(super) fn is_same_vault(one: &Vault, other: &Vault) -> bool {
     let mac = |vault: &Vault| {
         vault
             .checkpoint_key()
@@ -336,5 +340,13 @@ async fn old_data_key_is_replaced_once_and_learned_by_all_nodes() {
     assert!(newest.is_active && newest.key_id > third.vault().active_key().0);
     third.refresh(YEAR).await.unwrap();
     assert_eq!(third.vault().active_key().0, newest.key_id);
+    let mut connection = database.connect().await;
+    let audited: Vec<String> = sqlx::query_scalar(
+        "SELECT operator FROM audit_log WHERE action = 'data_key.create' ORDER BY audit_id",
+    )
+    .fetch_all(&mut connection)
+    .await
+    .unwrap();
+    assert_eq!(audited, ["service", "command-line"]);
     database.remove().await;
 }

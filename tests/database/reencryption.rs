@@ -116,6 +116,16 @@ impl TestShop {
         report.reencryptions.into_iter().next().unwrap()
     }
 
+    async fn count_audited_requests(&self) -> i64 {
+        let mut connection = self.database.connect().await;
+        sqlx::query_scalar(
+            "SELECT count(*) FROM audit_log WHERE action = 'code.reencrypt' AND operator = 'command-line'",
+        )
+        .fetch_one(&mut connection)
+        .await
+        .unwrap()
+    }
+
     pub(super) async fn remove(self) {
         let mut connection = self.database.connect().await;
         let findings = verify::check(&mut connection).await.unwrap();
@@ -131,6 +141,7 @@ async fn old_codes_are_encrypted_under_the_newest_key_in_batches() {
     shop.create_key().await;
     assert!(matches!(shop.request().await, RequestOutcome::Requested(_)));
     assert!(matches!(shop.request().await, RequestOutcome::InProgress(_)));
+    assert_eq!(shop.count_audited_requests().await, 1);
     let before = shop.sealed(shop.codes[0]).await;
     assert_eq!(shop.counts().await, [1_100, 0]);
 
@@ -215,5 +226,34 @@ async fn request_waits_until_nodes_know_the_new_key() {
     shop.run("UPDATE data_keys SET created_at = now() - interval '61 seconds'")
         .await;
     assert_eq!(shop.step().await, Some(true));
+    shop.remove().await;
+}
+
+/// The last statement of a batch fails, as in a crash: its codes and its position stay together.
+#[tokio::test(flavor = "multi_thread")]
+async fn batch_that_is_interrupted_changes_no_code_and_is_repeated() {
+    let shop = TestShop::open().await;
+    shop.create_key().await;
+    shop.request().await;
+    assert_eq!(shop.step().await, Some(true));
+    let last = shop.codes[1_099];
+    let before = shop.sealed(last).await;
+    shop.run("ALTER TABLE data_keys ADD CONSTRAINT crash CHECK (reencrypted <= 1000) NOT VALID")
+        .await;
+    let batch = shop.store.reencryptions.next_batch().await.unwrap().unwrap();
+    let codes = batch.encrypt_again(&shop.keyring.vault()).unwrap();
+    assert_eq!(codes.len(), 100);
+    assert!(shop.store.reencryptions.store(batch, codes).await.is_err());
+    assert_eq!(shop.sealed(last).await, before);
+    assert_eq!(shop.counts().await, [100, 1_000]);
+    assert_eq!(shop.text_of(last).await, "CODE-1099");
+    assert_eq!(shop.text_of(shop.codes[0]).await, "CODE-0");
+    let row = shop.newest_request().await;
+    assert_eq!((row.codes, row.ended_at), (1_000, None));
+
+    shop.run("ALTER TABLE data_keys DROP CONSTRAINT crash").await;
+    assert_eq!(shop.step().await, Some(false));
+    assert_eq!(shop.counts().await, [0, 1_100]);
+    assert_eq!(shop.text_of(last).await, "CODE-1099");
     shop.remove().await;
 }

@@ -102,10 +102,20 @@ async fn active_key_encrypts_while_the_next_one_waits_for_the_key_manager() {
     let active = keyring.vault().active_key();
     manager.hangs.store(true, Ordering::SeqCst);
 
-    let (first, ()) = tokio::join!(keyring.sealing_vault(), async {
+    let has_first_ended = AtomicBool::new(false);
+    let first = async {
+        let first = keyring.sealing_vault().await;
+        has_first_ended.store(true, Ordering::SeqCst);
+        first
+    };
+    let (first, ()) = tokio::join!(first, async {
         manager.received.acquire().await.unwrap().forget();
         // Another caller goes on at once, and the table is free: a starting node can lock it.
         assert_eq!(keyring.sealing_vault().await.unwrap().active_key(), active);
+        assert!(
+            !has_first_ended.load(Ordering::SeqCst),
+            "it waited for the first one"
+        );
         connection
             .execute("BEGIN; LOCK TABLE data_keys IN SHARE ROW EXCLUSIVE MODE NOWAIT; ROLLBACK")
             .await

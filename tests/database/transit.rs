@@ -9,7 +9,7 @@ use vouchsafe_security::vault::data_key::{DataKey, KeyId, KeyPurpose, WrappedKey
 use vouchsafe_security::vault::master_key::MasterKey;
 use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKey, WrappingKeys};
 use vouchsafe_store::keyring::{Keyring, KeyringError};
-use vouchsafe_store::{PgStore, RewrapOutcome, list_keys, rewrap};
+use vouchsafe_store::{CreateKeyOutcome, PgStore, RewrapOutcome, create_data_key, list_keys, rewrap};
 
 use vouchsafe_test_harness::{Database, TransitStub};
 
@@ -166,6 +166,49 @@ async fn rotation_to_an_unreachable_vault_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn running_node_needs_vault_for_a_new_data_key_alone() {
+    let (database, stub) = (Database::create().await, TransitStub::start());
+    let store = PgStore::open(database.service_options(), Handle::current());
+    let vault_alone = || WrappingKeys::new(transit(&stub), vec![]);
+    let node = Keyring::open(store.data_keys.clone(), vault_alone())
+        .await
+        .unwrap();
+    let first = node.vault().active_key();
+    let created = create_data_key(&database.service_options(), &vault_alone())
+        .await
+        .unwrap();
+    let CreateKeyOutcome::Created(second) = created else {
+        panic!("{created:?}")
+    };
+    stub.seal();
+    let error = Keyring::open(store.data_keys.clone(), vault_alone())
+        .await
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("unseal it"),
+        "a node that starts: {error}"
+    );
+    let error = node.vault_with([second]).await.unwrap_err();
+    assert!(
+        error.to_string().contains("unseal it"),
+        "a code under the new key: {error}"
+    );
+    assert!(node.refresh(None).await.is_err());
+    assert_eq!(node.vault_with([first]).await.unwrap().active_key(), first);
+    assert_eq!(node.sealing_vault().await.unwrap().active_key(), first);
+
+    stub.unseal();
+    node.refresh(None).await.unwrap();
+    assert_eq!(node.vault_with([second]).await.unwrap().active_key(), second);
+    drop(
+        Keyring::open(store.data_keys.clone(), vault_alone())
+            .await
+            .unwrap(),
+    );
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn first_start_with_vault_creates_keys_that_only_vault_unwraps() {
     let (database, stub) = (Database::create().await, TransitStub::start());
     let store = PgStore::open(database.service_options(), Handle::current());
@@ -205,6 +248,18 @@ async fn wrapped_key_is_bound_to_its_id_and_purpose() {
         },
     ] {
         assert!(transit.unwrap_key(&moved).await.is_err(), "{moved:?}");
+    }
+}
+
+/// Vault Agent replaces the file.
+#[tokio::test(flavor = "multi_thread")]
+async fn token_is_read_before_each_request() {
+    let stub = TransitStub::start();
+    let (transit, key) = (transit(&stub), data_key());
+    let token = std::fs::read(stub.token_file()).unwrap();
+    for (token, is_accepted) in [(&token[..], true), (b"expired", false), (&token, true)] {
+        std::fs::write(stub.token_file(), token).unwrap();
+        assert_eq!(transit.wrap(&key).await.is_ok(), is_accepted);
     }
 }
 

@@ -8,6 +8,7 @@ use vouchsafe_test_harness::{
     expect_success, id_of, order_body, shared, unique,
 };
 
+use crate::change_requests::FourEyes;
 use crate::idempotency::assert_replay;
 
 const SCOPES: [&str; 5] = ["orders", "codes", "read", "payouts", "webhooks"];
@@ -218,4 +219,21 @@ async fn restricted_credential_is_not_issued_while_a_node_of_the_previous_versio
         (response.status == 201).then_some(())
     })
     .await;
+}
+
+/// The node joins between the request of the first operator and the confirmation of the second.
+#[tokio::test]
+async fn restricted_credential_is_not_confirmed_while_a_node_of_the_previous_version_is_live() {
+    let mut eyes = FourEyes::start();
+    let partner = eyes.admin.add_partner("1").await;
+    let path = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
+    let request = eyes
+        .request(Method::POST, &path, &json!({ "scopes": ["read"] }))
+        .await;
+    let mut database = ServiceDatabase::of(&eyes.service).await;
+    let join =
+        "INSERT INTO nodes (node, incarnation, lease_until) VALUES ('old', 1, now() + interval '1 hour')";
+    database.run(join.to_owned()).await;
+    expect_error(&eyes.confirm(&request).await, 503, "SERVICE_UNAVAILABLE");
+    assert_eq!(listed(&mut eyes.admin, &partner).await.len(), 1);
 }

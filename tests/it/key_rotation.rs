@@ -207,6 +207,10 @@ async fn codes_are_encrypted_again_while_nodes_sell() {
     let partner = operator.add_partner("1000").await;
     deployment.wait_until_sold_by_all(&partner, &sale).await;
     let mut codes = buy_and_read(&deployment, &partner, &sale).await;
+    let refused = deployment.keys(&["create"], &master_keys("ef", None));
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("VOUCHSAFE_MASTER_KEY_PREVIOUS"), "{stderr}");
     let first = deployment.keys_ok(&["create"], &settings);
     let key_id = first["key_id"].as_i64().unwrap();
     let mut connection = deployment.database.connect().await;
@@ -232,5 +236,47 @@ async fn codes_are_encrypted_again_while_nodes_sell() {
     expect_codes(&deployment, &partner, &codes).await;
     // Both nodes know the new key by now, or load it for the voucher.
     operator.restock(&sale, 2, "").await;
+    buy_and_read(&deployment, &partner, &sale).await;
+
+    let age = "UPDATE data_keys SET created_at = created_at - interval '366 days'";
+    connection.execute(age).await.unwrap();
+    let keys = deployment.wrapped_by().len();
+    eventually("the next key after a year", WAIT_TIMEOUT, async || {
+        (deployment.wrapped_by().len() > keys).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_sell_while_vault_is_down_and_start_once_it_is_back() {
+    let stub = TransitStub::start();
+    let settings = stub.settings("vault-transit");
+    let mut deployment = Deployment::start(&settings).await;
+    let mut operator = Operator::of(&deployment.nodes[0]);
+    let sale = operator.add_stocked_product(20).await;
+    let partner = operator.add_partner("1000").await;
+    deployment.wait_until_sold_by_all(&partner, &sale).await;
+    let mut codes = buy_and_read(&deployment, &partner, &sale).await;
+
+    stub.seal();
+    codes.extend(buy_and_read(&deployment, &partner, &sale).await);
+    operator.restock(&sale, 5, "").await;
+    let keys = deployment.wrapped_by();
+    for action in ["rotate", "create"] {
+        let refused = deployment.keys(&[action], &settings);
+        let stderr = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("unseal it"), "{stderr}");
+    }
+    assert_eq!(deployment.wrapped_by(), keys);
+    assert_eq!(deployment.nodes[1].stop(), Some(0));
+    deployment.nodes[1].spawn();
+    assert_eq!(deployment.nodes[1].wait_for_exit(), Some(1));
+    assert!(deployment.nodes[1].log().contains("unseal it"));
+
+    stub.unseal();
+    deployment.nodes[1].restart();
+    deployment.wait_until_sold_by_all(&partner, &sale).await;
+    expect_codes(&deployment, &partner, &codes).await;
     buy_and_read(&deployment, &partner, &sale).await;
 }

@@ -261,7 +261,22 @@ async fn ceiling_covers_all_credentials_and_is_never_below_their_quotas() {
         .await;
     let issued = operator.send_json(Method::POST, &credentials, &json!({})).await;
     let mut third = first.with_credential(&issued);
-    assert!(!is_within_limit(&mut third).await);
+    let refused = third.get_codes("ord_0").await;
+    let error = expect_error(&refused, 429, "RATE_LIMIT_EXCEEDED");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("at most 8 requests of class vouchers"),
+        "{error}"
+    );
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("all keys of the partner"),
+        "{error}"
+    );
     operator
         .patch_partner(&first, &json!({ "ceilings": { "vouchers": null } }))
         .await;

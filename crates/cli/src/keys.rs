@@ -1,10 +1,11 @@
 //! `vouchsafe keys`: data keys and the key that wraps them, in the database and without the operator API.
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use vouchsafe_kms::WrappingKeyArgs;
-use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKeys};
+use vouchsafe_security::vault::wrapping_key::WrappingKeys;
+use vouchsafe_store::keyring::advice;
 use vouchsafe_store::{
     CreateKeyOutcome, DataKeyError, KeyReport, NodeWrappingKeys, RequestOutcome, RewrapOutcome,
     create_data_key, list_keys, request_reencryption, rewrap,
@@ -168,14 +169,15 @@ async fn reencrypt(
     let (row, text) = match outcome {
         RequestOutcome::Requested(row) => {
             let text = format!(
-                "Requested: the service encrypts codes under data keys older than {} again. See `vouchsafe keys list`.",
+                "Requested: the service encrypts codes under data keys older than {} again. It begins a minute after that key was created; \
+                 `vouchsafe keys list` shows its progress.",
                 row.key_id
             );
             (Some(row), text)
         }
         RequestOutcome::InProgress(row) => {
             let text = format!(
-                "In progress: {} codes so far. See `vouchsafe keys list`.",
+                "In progress: {} codes so far. `vouchsafe keys list` shows its progress.",
                 row.codes
             );
             (Some(row), text)
@@ -193,11 +195,14 @@ async fn reencrypt(
     }))
 }
 
-/// The outer error concerns the database.
-fn split<T>(result: Result<T, DataKeyError>) -> Result<Result<T, WrapError>, sqlx::Error> {
+/// The outer error concerns the database, the inner one the wrapping keys.
+fn split<T>(result: Result<T, DataKeyError>) -> Result<anyhow::Result<T>, sqlx::Error> {
     match result {
         Ok(done) => Ok(Ok(done)),
-        Err(DataKeyError::Wrap(error)) => Ok(Err(error)),
+        Err(DataKeyError::Wrap(error)) => Ok(Err(anyhow!(
+            "{error}{advice}. Nothing was changed",
+            advice = advice(&error)
+        ))),
         Err(DataKeyError::Store(error)) => Err(error),
     }
 }
@@ -214,6 +219,9 @@ fn describe(node: &NodeWrappingKeys) -> String {
 }
 
 fn format_report(report: &KeyReport) -> anyhow::Result<String> {
+    if report.data_keys.is_empty() {
+        return Ok("No data keys: the first start of the service creates them.".to_owned());
+    }
     let body = serde_json::to_string(report)?;
     let mut tables = vec![format_field_table(&body, "data_keys", &DATA_KEY_COLUMNS)?];
     if !report.nodes.is_empty() {
@@ -223,4 +231,23 @@ fn format_report(report: &KeyReport) -> anyhow::Result<String> {
         tables.push(format_field_table(&body, "reencryptions", &REENCRYPTION_COLUMNS)?);
     }
     Ok(tables.join("\n\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn report_of_a_new_database_says_who_creates_the_data_keys() {
+        let report = KeyReport {
+            data_keys: Vec::new(),
+            nodes: Vec::new(),
+            reencryptions: Vec::new(),
+        };
+        assert!(
+            format_report(&report)
+                .unwrap()
+                .contains("the first start of the service creates them")
+        );
+    }
 }

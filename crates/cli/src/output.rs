@@ -92,6 +92,7 @@ fn format_cell(value: &RawValue) -> String {
             Err(_) => text.to_owned(),
         },
         Some(b'[') => match serde_json::from_str::<Vec<Box<RawValue>>>(text) {
+            Ok(values) if values.is_empty() => NULL.to_owned(),
             Ok(values) => values
                 .iter()
                 .map(|value| format_cell(value))
@@ -233,9 +234,9 @@ mod tests {
 
     #[test]
     fn object_prints_one_field_per_line() {
-        let body = r#"{"id":"p1","amount":90071992547409.93,"list":["a","b"],"none":null,"limits":{},
+        let body = r#"{"id":"p1","amount":90071992547409.93,"list":["a","b"],"empty":[],"none":null,"limits":{},
             "inner":{"x":25.00},"many":[{"y":1,"z":0},{"y":2}]}"#;
-        let expected = "id      p1\namount  90071992547409.93\nlist    a, b\nnone    -\nlimits  {}\ninner:\n  x  25.00\nmany:\n  - y  1\n    z  0\n  - y  2";
+        let expected = "id      p1\namount  90071992547409.93\nlist    a, b\nempty   -\nnone    -\nlimits  {}\ninner:\n  x  25.00\nmany:\n  - y  1\n    z  0\n  - y  2";
         assert_eq!(format_object(body).unwrap(), expected);
         assert_eq!(format_object("").unwrap(), "");
     }

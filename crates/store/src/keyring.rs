@@ -35,11 +35,13 @@ pub enum KeyringError {
     Store(#[from] sqlx::Error),
 }
 
-const fn advice(error: &WrapError) -> &'static str {
+/// What to do about the error, to append to its text.
+#[must_use]
+pub const fn advice(error: &WrapError) -> &'static str {
     match error {
-        WrapError::WrongMasterKey(_) => "; start with the master key with which it was created",
+        WrapError::WrongMasterKey(_) => "; set the master key with which it was created",
         WrapError::NotLoaded { .. } => {
-            "; start with that key, as VOUCHSAFE_MASTER_KEY or VOUCHSAFE_MASTER_KEY_PREVIOUS, or with the settings of Vault"
+            "; set that key as VOUCHSAFE_MASTER_KEY or VOUCHSAFE_MASTER_KEY_PREVIOUS, or the settings of Vault"
         }
         WrapError::NoRandomness(_) | WrapError::KeyManager(_) => "",
     }

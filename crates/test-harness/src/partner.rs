@@ -171,6 +171,14 @@ impl Partner {
         headers
     }
 
+    /// Returns the headers of a signed GET; `path` is the full path.
+    pub fn headers_of_get(&self, path: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let signed = self.client.credentials().sign("GET", path, b"", unix_seconds());
+        signed.apply_to(&mut headers);
+        headers
+    }
+
     /// Posts an order with exactly these headers.
     pub async fn post(&mut self, headers: HeaderMap, body: impl Into<bytes::Bytes>) -> ApiResponse {
         self.client

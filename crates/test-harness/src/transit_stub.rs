@@ -66,11 +66,12 @@ impl TransitStub {
         .to_vec()
     }
 
-    /// From now on every request gets 503, as from a sealed Vault.
+    /// Every request gets 503, as from a sealed Vault.
     pub fn seal(&self) {
         self.state.lock().unwrap().is_sealed = true;
     }
 
+    /// Ends the effect of [`Self::seal`].
     pub fn unseal(&self) {
         self.state.lock().unwrap().is_sealed = false;
     }

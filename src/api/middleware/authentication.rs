@@ -304,7 +304,8 @@ impl<'a> IncomingRequest<'a> {
             Err(exhausted) => {
                 rate_limit_headers::record(self.request, self.class, exhausted.0);
                 self.service.metrics.record_rate_limited(self.class);
-                let error = rate_limit_headers::rate_limited_error(self.class, exhausted);
+                let own = self.rate_limit_keys(caller).own.limit;
+                let error = rate_limit_headers::rate_limited_error(self.class, exhausted, own);
                 let partner_id = caller.partner.partner_id;
                 request_outcome::report(self.request, partner_id, || RequestOutcome::RateLimited {
                     credential_id: caller.credential_id,

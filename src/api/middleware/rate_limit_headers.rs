@@ -15,7 +15,7 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::{HttpMessage as _, HttpRequest};
-use vouchsafe_domain::limits::RequestClass;
+use vouchsafe_domain::limits::{Limit, RequestClass};
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
 use vouchsafe_wire::error_code::Code;
 
@@ -90,11 +90,16 @@ impl RateLimitReport {
     }
 }
 
-/// The 429 for an exhausted quota of a request class.
-pub(super) fn rate_limited_error(class: RequestClass, Exhausted(reading): Exhausted) -> ApiError {
+/// The 429 for an exhausted quota of a request class: of a credential with the limit `own`, or of its partner's ceiling.
+pub(super) fn rate_limited_error(class: RequestClass, Exhausted(reading): Exhausted, own: Limit) -> ApiError {
     let (limit, wait_s) = (reading.limit, whole_seconds(reading.next_slot_in));
+    let counted = if limit == own {
+        ""
+    } else {
+        " with all keys of the partner together"
+    };
     let message = format!(
-        "rate limit exceeded: at most {} requests of class {} in any {} s; retry in {wait_s} s",
+        "rate limit exceeded: at most {} requests of class {} in any {} s{counted}; retry in {wait_s} s",
         limit.quota,
         class.into_str(),
         limit.window_s,
@@ -126,8 +131,6 @@ fn whole_seconds(wait: Duration) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use vouchsafe_domain::limits::Limit;
-
     use super::*;
 
     #[test]
@@ -159,10 +162,24 @@ mod tests {
         };
         assert_eq!(report.policy_header().unwrap(), r#""orders";q=100;w=60"#);
         assert_eq!(report.limit_header().unwrap(), r#""orders";r=87;t=42"#);
-        let error = rate_limited_error(RequestClass::Orders, Exhausted(report.status));
+        let of_credential = report.status.limit;
+        let error = rate_limited_error(RequestClass::Orders, Exhausted(report.status), of_credential);
         assert_eq!(
             (error.code, error.retry_after_s),
             (Code::RateLimitExceeded, Some(42))
+        );
+        assert!(!error.message.contains("all keys"), "{}", error.message);
+        let of_credential = Limit {
+            quota: 40,
+            ..of_credential
+        };
+        let error = rate_limited_error(RequestClass::Orders, Exhausted(report.status), of_credential);
+        assert!(
+            error
+                .message
+                .contains("at most 100 requests of class orders in any 60 s with all keys of the partner"),
+            "{}",
+            error.message
         );
     }
 }

@@ -247,8 +247,15 @@ impl MessageBody for DeliveredBody {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
     use std::io::Write as _;
     use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    use actix_web::middleware::from_fn;
+    use actix_web::test::{self, TestRequest};
+    use actix_web::{App, HttpResponse};
+    use vouchsafe_security::in_flight::InFlightLimit;
 
     use super::*;
 
@@ -288,5 +295,51 @@ mod tests {
         let (connection, _client) = full_connection();
         assert_eq!(connection.start_body(BodySize::Sized(SMALL_BODY_BYTES)), None);
         assert_eq!(connection.start_body(BodySize::Stream), None);
+    }
+
+    #[actix_web::test]
+    async fn connection_has_the_deadline_as_its_timeout_in_the_kernel() {
+        let listener = actix_web::rt::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap());
+        let (client, accepted) = tokio::join!(client, listener.accept());
+        let (_client, (stream, _)) = (client.unwrap(), accepted.unwrap());
+        let mut data = Extensions::new();
+        watch_connection(&stream, &mut data, Duration::from_secs(7));
+        assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), 7_000);
+        let connection: &Rc<Connection> = data.get().unwrap();
+        assert_eq!(connection.deadline, Duration::from_secs(7));
+    }
+
+    #[actix_web::test]
+    async fn request_is_in_flight_until_its_body_is_dropped() {
+        let family_id = CredentialId::from_uuid(uuid::Uuid::nil());
+        let limit = Arc::new(InFlightLimit::new(1));
+        let of_handler = Arc::clone(&limit);
+        let handler = move |request: HttpRequest| {
+            let place = of_handler.try_enter(family_id).unwrap();
+            request.extensions_mut().insert(place);
+            async { HttpResponse::Ok().body("codes") }
+        };
+        let app = App::new()
+            .wrap(from_fn(deliver))
+            .default_service(web::to(handler));
+        let app = test::init_service(app).await;
+        let response = test::call_service(&app, TestRequest::get().to_request()).await;
+        assert!(limit.try_enter(family_id).is_err(), "its client has not read it");
+        drop(response);
+        assert!(limit.try_enter(family_id).is_ok());
+    }
+
+    /// Otherwise actix would hold the whole body, and its request would no longer be in flight.
+    #[actix_web::test]
+    async fn large_body_is_handed_over_in_pieces() {
+        let mut body = DeliveredBody::new(vec![0_u8; 2 * PIECE_BYTES + 1], None, None);
+        let mut pieces = Vec::new();
+        while let Some(piece) = poll_fn(|context| Pin::new(&mut body).poll_next(context)).await {
+            pieces.push(piece.unwrap().len());
+        }
+        assert_eq!(pieces, [PIECE_BYTES, PIECE_BYTES, 1]);
     }
 }
