@@ -12,6 +12,9 @@
     reason = "a bench may panic, and prints its results"
 )]
 
+#[path = "auth_timing/pairs.rs"]
+mod pairs;
+
 use std::hint::black_box;
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -29,7 +32,7 @@ use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::limits::{Limits, RequestClass};
-use vouchsafe_lab::timing_verdict::{Comparison, Expectation, Pair, Verdict};
+use vouchsafe_lab::timing_verdict::{Comparison, Pair, Verdict};
 use vouchsafe_security::client_address::ClientAddress;
 use vouchsafe_security::credential::{ApiKeyPair, ApiSecret, generate_key_pair};
 use vouchsafe_security::environment::Environment;
@@ -37,6 +40,10 @@ use vouchsafe_security::framing::{CanonicalRequest, SignedRequest, Timestamp};
 use vouchsafe_security::headers::{AuthHeaders, UniqueHeader};
 use vouchsafe_security::registry::{AccessRegistry, PartnerAccess, PartnerStatus};
 use vouchsafe_security::signature;
+
+use self::pairs::{
+    PAIRS, RELEVANT_IN_PROCESS, RELEVANT_OVER_LOOPBACK, REQUEST_DEFECTS, Relevant, RequestDefect,
+};
 
 /// Requests of each kind in a round.
 const SAMPLES: usize = 10_000;
@@ -46,27 +53,6 @@ const ROUNDS: usize = 5;
 /// Uncounted requests of each kind at the beginning of a round.
 const WARM_UP: usize = 500;
 
-/// Differences that count, in nanoseconds.
-struct Relevant {
-    /// Between a key that exists and one that does not. A lookup that finds a key may take some nanoseconds more or less: a key has 128 random
-    /// bits, so that nobody finds one by trying.
-    lookup_ns: u32,
-    /// Between the first and the last byte of a signature.
-    comparison_ns: u32,
-}
-
-/// A comparison that ends at the first wrong byte differs by more over 32 bytes.
-const RELEVANT_IN_PROCESS: Relevant = Relevant {
-    lookup_ns: 20,
-    comparison_ns: 2,
-};
-
-/// Scheduling and sockets hide less than a microsecond or two.
-const RELEVANT_OVER_LOOPBACK: Relevant = Relevant {
-    lookup_ns: 2_500,
-    comparison_ns: 2_500,
-};
-
 /// Added to the requests of the control with a leak.
 const LEAK_IN_PROCESS: Duration = Duration::from_nanos(300);
 const LEAK_OVER_LOOPBACK: Duration = Duration::from_micros(5);
@@ -74,82 +60,6 @@ const LEAK_OVER_LOOPBACK: Duration = Duration::from_micros(5);
 const BODY: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
 const PATH: &str = "/api/v1/orders";
 const UNKNOWN_KEY: &str = "vs_sandbox_0123456789abcdef0123456789abcdef";
-
-/// Why a request is refused.
-#[derive(Clone, Copy)]
-enum RequestDefect {
-    UnknownKey,
-    WrongSecret,
-    /// The signature is wrong in its first byte.
-    FirstByte,
-    /// The signature is wrong in its last byte.
-    LastByte,
-    /// Same as [`Self::UnknownKey`].
-    UnknownKeyAgain,
-    /// Same as [`Self::UnknownKey`], and a delay.
-    UnknownKeyDelayed,
-}
-
-const REQUEST_DEFECTS: [RequestDefect; 6] = [
-    RequestDefect::UnknownKey,
-    RequestDefect::WrongSecret,
-    RequestDefect::FirstByte,
-    RequestDefect::LastByte,
-    RequestDefect::UnknownKeyAgain,
-    RequestDefect::UnknownKeyDelayed,
-];
-
-/// What is expected of a pair.
-#[derive(Clone, Copy)]
-enum Expected {
-    SameLookup,
-    SameComparison,
-    Equal,
-    Different,
-}
-
-impl Expected {
-    const fn expectation(self, relevant: &Relevant) -> Expectation {
-        match self {
-            Self::SameLookup => Expectation::Tested {
-                relevant_ns: relevant.lookup_ns,
-            },
-            Self::SameComparison => Expectation::Tested {
-                relevant_ns: relevant.comparison_ns,
-            },
-            Self::Equal => Expectation::Equal,
-            Self::Different => Expectation::Different,
-        }
-    }
-}
-
-/// The compared pairs: name, what is expected, kinds.
-const PAIRS: [(&str, Expected, RequestDefect, RequestDefect); 4] = [
-    (
-        "unknown key / wrong secret",
-        Expected::SameLookup,
-        RequestDefect::UnknownKey,
-        RequestDefect::WrongSecret,
-    ),
-    (
-        "signature wrong in first / last byte",
-        Expected::SameComparison,
-        RequestDefect::FirstByte,
-        RequestDefect::LastByte,
-    ),
-    (
-        "control: equal requests",
-        Expected::Equal,
-        RequestDefect::UnknownKey,
-        RequestDefect::UnknownKeyAgain,
-    ),
-    (
-        "control: added delay",
-        Expected::Different,
-        RequestDefect::UnknownKey,
-        RequestDefect::UnknownKeyDelayed,
-    ),
-];
 
 /// Durations of a round in nanoseconds, by kind.
 #[derive(Default)]
@@ -266,6 +176,8 @@ fn in_process() -> Vec<Timings> {
             RequestDefect::FirstByte => (key.as_str(), api_secret.expose(), &first),
             RequestDefect::LastByte => (key.as_str(), api_secret.expose(), &last),
         };
+        // New copies: the addresses of the texts influence the time.
+        let (key, secret, signature) = (key.to_owned(), secret.to_owned(), signature.to_owned());
         let presented = AuthHeaders {
             api_key: UniqueHeader::Single(key.as_bytes()),
             api_secret: UniqueHeader::Single(secret.as_bytes()),
