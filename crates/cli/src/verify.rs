@@ -27,7 +27,6 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 #[command(after_help = examples![
-    "vouchsafe verify --verbose",
     "vouchsafe verify --resume verify.json",
     "vouchsafe verify --checkpoints checkpoints.ndjson",
     "vouchsafe verify --audit-export audit.ndjson",
