@@ -1,11 +1,8 @@
 //! `vouchsafe category` and `vouchsafe product`: the catalogue.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use clap::{Args, Subcommand};
-use serde::de::{Error as _, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use vouchsafe_wire::operator::categories::CategoryRequest;
 use vouchsafe_wire::operator::products::ProductRequest;
@@ -16,6 +13,7 @@ use super::call::read_text;
 use super::examples::examples;
 use super::exit::UsageError;
 use super::id::{CategoryRef, ObjectRef as _, ProductRef};
+use super::output::OrderedFields;
 use super::table::{Column, column, text};
 
 const CATEGORY_COLUMNS: [Column; 3] = [
@@ -103,43 +101,21 @@ pub(super) async fn product(action: ProductAction, admin: &AdminClient) -> anyho
     }
 }
 
-/// The fields of an object, each once: of two with a name, one would be lost.
-struct UniqueFields(BTreeMap<String, Box<RawValue>>);
-
-impl<'de> Deserialize<'de> for UniqueFields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FieldsVisitor;
-        impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = UniqueFields;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<UniqueFields, A::Error> {
-                let mut fields = BTreeMap::new();
-                while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
-                    if fields.contains_key(&name) {
-                        return Err(A::Error::custom(format!("the field {name} occurs twice")));
-                    }
-                    fields.insert(name, value);
-                }
-                Ok(UniqueFields(fields))
-            }
-        }
-        deserializer.deserialize_map(FieldsVisitor)
-    }
-}
-
 /// The fields of a product as JSON, without those that `product show` adds. The values stay unparsed: `Value` would turn amounts into
 /// floats.
 fn parse_product(json: &str, product: &ProductRef) -> anyhow::Result<BTreeMap<String, Box<RawValue>>> {
-    let fields: Result<UniqueFields, _> = serde_json::from_str(json);
-    let UniqueFields(mut fields) = fields.map_err(|error| {
+    let shown: Result<OrderedFields, _> = serde_json::from_str(json);
+    let OrderedFields(shown) = shown.map_err(|error| {
         UsageError(format!(
-            "--from: expected a JSON object, as of `vouchsafe product show --json`: {error}"
+            "--from: expected a JSON object, as of `vouchsafe product show --json`: {error}. Use @FILE to read a file, - for standard input"
         ))
     })?;
+    let mut fields = BTreeMap::new();
+    for (name, value) in shown {
+        if fields.insert(name.clone(), value).is_some() {
+            return Err(UsageError(format!("--from: the field {name} occurs twice")).into());
+        }
+    }
     fields.remove("updated_at");
     if let Some(shown) = fields.remove("product_id") {
         let is_same = serde_json::from_str(shown.get()).is_ok_and(|id: String| id == product.product_id);

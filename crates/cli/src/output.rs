@@ -15,7 +15,7 @@ use vouchsafe_wire::query;
 use super::table::{Column, format_table, wrap};
 
 /// Fields of an object in their original order.
-struct OrderedFields(Vec<(String, Box<RawValue>)>);
+pub(super) struct OrderedFields(pub(super) Vec<(String, Box<RawValue>)>);
 
 impl<'de> Deserialize<'de> for OrderedFields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
