@@ -13,8 +13,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 use vouchsafe_domain::ids::{CredentialId, OrderId};
 
-/// Maximum number of waiters per API key and those that came from it by rotation: a family (contract §3).
-pub const MAX_WAITERS_PER_KEY: usize = 100;
+/// Maximum number of waiters per family: an API key and those that came from it by rotation (contract §3).
+pub const MAX_WAITERS_PER_FAMILY: usize = 100;
 
 /// Maximum number of waiters in total. Each polls twice a second; together that is a small share of the database's
 /// capacity.
@@ -69,7 +69,7 @@ impl LongPollRegistry {
 
     fn count_subscription(&self, family_id: CredentialId) -> Option<()> {
         let mut waiting = self.per_family.entry(family_id).or_default();
-        (*waiting < MAX_WAITERS_PER_KEY).then(|| *waiting += 1)
+        (*waiting < MAX_WAITERS_PER_FAMILY).then(|| *waiting += 1)
     }
 
     fn order_notify(&self, order_id: OrderId) -> Arc<Notify> {

@@ -11,10 +11,10 @@ pub(super) struct Relevant {
     pub(super) comparison_ns: u32,
 }
 
-/// A comparison that ends at the first wrong byte differs by more over 32 bytes.
+/// A comparison that ends at the first wrong byte differs by more over 32 bytes. Lookups that differ by less cannot be told apart over a network.
 pub(super) const RELEVANT_IN_PROCESS: Relevant = Relevant {
     lookup_ns: 50,
-    comparison_ns: 2,
+    comparison_ns: 3,
 };
 
 /// Sockets and scheduling make smaller differences invisible.

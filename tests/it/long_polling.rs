@@ -10,6 +10,8 @@ use vouchsafe_test_harness::{
     Instance, Operator, Partner, ServiceDatabase, eventually, expect_error, expect_success, shared,
 };
 
+use crate::credential_rotation::rotate;
+
 const PREFER: &str = "prefer";
 const PREFERENCE_APPLIED: &str = "preference-applied";
 
@@ -80,8 +82,11 @@ async fn waiters_beyond_limit_are_not_held() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("100").await;
     let pending = place_order(&mut operator, &mut partner, "vendor").await;
-    let waiting = (0..=MAX_WAITERS).map(|_| {
-        let (mut partner, pending) = (with_short_timeout(&partner), &pending);
+    // A key and its successor share the limit.
+    let (successor, _) = rotate(&mut partner, r#"{"overlap_seconds":3600}"#).await;
+    let waiting = (0..=MAX_WAITERS).map(|number| {
+        let caller = if number % 2 == 0 { &partner } else { &successor };
+        let (mut partner, pending) = (with_short_timeout(caller), &pending);
         // Long enough for all requests to wait concurrently.
         async move { get_with_preference(&mut partner, pending, "wait=8").await }
     });

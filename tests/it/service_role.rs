@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection};
 use vouchsafe_private_postgres::Durability;
 
-use crate::production::{
-    MASTER_KEY, add_certified_partner, start_production, start_production_with, startup_error_with,
-};
+use crate::audit_export::run_verify;
+use crate::production::{add_certified_partner, start_production, start_production_with, startup_error_with};
 use vouchsafe_test_harness::{Database, Operator, Sale, expect_success, wait_until};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -149,20 +148,9 @@ async fn service_role_sells_and_cleans_up() {
 
 /// Names of the broken invariants.
 fn broken_invariants(database: &Database, checkpoints: &std::path::Path) -> Vec<String> {
-    let output = std::process::Command::new(vouchsafe_test_harness::program())
-        .args(["verify", "--json", "--checkpoints"])
-        .arg(checkpoints)
-        .env("DATABASE_URL", database.service_options().to_url_lossy().as_str())
-        .env("VOUCHSAFE_MASTER_KEY", MASTER_KEY)
-        .output()
-        .unwrap();
-    let report: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
-    let invariants = report["invariants"].as_array().unwrap().iter();
-    let broken = invariants.filter(|invariant| invariant["holds"] == false);
-    broken
-        .map(|invariant| invariant["name"].as_str().unwrap().to_owned())
-        .collect()
+    let invariants = run_verify(database, "--checkpoints", checkpoints).into_iter();
+    let broken = invariants.filter(|(_, holds)| !holds);
+    broken.map(|(name, _)| name).collect()
 }
 
 /// Computes the checkpoints from 1 anew, as an attacker does who has changed an entry.

@@ -166,7 +166,7 @@ async fn slow_readers_are_capped_and_disconnected_and_others_are_served() {
         peak - before < MAX_GROWTH_MIB,
         "memory grew from {before} to {peak} MiB"
     );
-    // Their places are free again.
+    // Their permits are free again.
     let served = eventually("the key to be served", WAIT_TIMEOUT, async || {
         Some(partner.get("/wallets").await).filter(|response| response.status.as_u16() == 200)
     });
@@ -256,12 +256,12 @@ async fn key_at_its_cap_and_its_successor_are_refused_and_other_keys_are_served(
     expect_success(&other_key.get("/wallets").await, 200);
     expect_success(&other_partner.get("/wallets").await, 200);
     drop(waiting);
-    await_free_place(&mut successor, "the waiting requests").await;
+    await_free_permit(&mut successor, "the waiting requests").await;
 }
 
-/// Waits until the only place in flight of the key is free again.
-async fn await_free_place(partner: &mut Partner, after: &str) {
-    let event = format!("a place to be free after {after}");
+/// Waits until the only permit of the key is free again.
+async fn await_free_permit(partner: &mut Partner, after: &str) {
+    let event = format!("a permit to be free after {after}");
     let served = eventually(&event, WAIT_TIMEOUT, async || {
         Some(partner.get("/wallets").await).filter(|response| response.status.as_u16() == 200)
     });
@@ -269,7 +269,7 @@ async fn await_free_place(partner: &mut Partner, after: &str) {
 }
 
 #[tokio::test]
-async fn place_in_flight_is_free_after_an_order_and_its_refusals() {
+async fn permit_is_free_after_an_order_and_its_refusals() {
     let service = Instance::start_with(&[
         ("VOUCHSAFE_MAX_IN_FLIGHT", "1"),
         ("VOUCHSAFE_LIMIT_ORDERS", "1/86400"),
@@ -280,11 +280,11 @@ async fn place_in_flight_is_free_after_an_order_and_its_refusals() {
     let mut headers = partner.headers("/api/v1/orders", b"{}");
     headers.insert("x-signature", HeaderValue::from_static("t=1,v1=0"));
     expect_error(&partner.post(headers, "{}").await, 401, "INVALID_SIGNATURE");
-    await_free_place(&mut partner, "a wrong signature").await;
+    await_free_permit(&mut partner, "a wrong signature").await;
 
     expect_success(&partner.order(&sale, 1).await, 202);
-    await_free_place(&mut partner, "an order").await;
+    await_free_permit(&mut partner, "an order").await;
 
     expect_error(&partner.order(&sale, 1).await, 429, "RATE_LIMIT_EXCEEDED");
-    await_free_place(&mut partner, "429").await;
+    await_free_permit(&mut partner, "429").await;
 }

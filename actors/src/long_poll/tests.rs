@@ -148,7 +148,7 @@ async fn failed_poll_ends_the_wait() {
 #[test]
 fn subscriptions_per_key_are_limited_and_released_on_drop() {
     let (registry, key, order_id) = (LongPollRegistry::new(), CredentialId::generate(), order());
-    let subscriptions: Vec<_> = (0..MAX_WAITERS_PER_KEY)
+    let subscriptions: Vec<_> = (0..MAX_WAITERS_PER_FAMILY)
         .map(|_| registry.subscribe(key, order_id).unwrap())
         .collect();
     assert!(registry.subscribe(key, order_id).is_none());

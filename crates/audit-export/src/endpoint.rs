@@ -68,10 +68,12 @@ impl EndpointExport {
             ExportLeaseOutcome::Leased(lease) => lease,
             ExportLeaseOutcome::Complete => return Ok(ExportOutcome::Complete),
             ExportLeaseOutcome::LeasedByOther => return Ok(ExportOutcome::LeasedByOther),
-            ExportLeaseOutcome::Beyond { position, newest } => bail!(
-                "the endpoint has accepted checkpoint {position}, but the newest of the database is {newest}: somebody changed the table \
+            ExportLeaseOutcome::Beyond { position, newest } => {
+                return Ok(ExportOutcome::Mismatch(format!(
+                    "the endpoint has accepted checkpoint {position}, but the newest of the database is {newest}: somebody changed the table \
                  audit_exports or removed checkpoints"
-            ),
+                )));
+            }
         };
         let exported = self.export_batches(&mut lease).await;
         let delay = if exported.is_ok() {

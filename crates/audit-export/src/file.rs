@@ -1,6 +1,6 @@
 //! Export to a file of this node, in order and without gaps. The last checkpoint in it is the position.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -13,11 +13,14 @@ use vouchsafe_store::{AuditLog, ExportContent};
 
 use super::ExportOutcome;
 
-/// First read of the end of the file; doubled until it has a checkpoint.
+/// First read of the end of the file; doubled until it has a checkpoint and an entry.
 const TAIL_BYTES: u64 = 64 * 1024;
 
 /// Longer than any batch.
 const MAX_TAIL_BYTES: u64 = 256 * 1024 * 1024;
+
+/// The file may be renamed between opening and locking it.
+const OPEN_ATTEMPTS: u32 = 3;
 
 /// How an entry begins.
 const ENTRY_START: &[u8] = br#"{"type":"audit_entry","#;
@@ -48,15 +51,16 @@ impl FileExport {
     /// Appends the missing lines.
     ///
     /// # Errors
-    /// If the file or the database fails, another process exports to the file, or the database has another checkpoint than the last one of
-    /// the file.
+    /// If the file or the database fails, or another process exports to the file.
     pub(crate) async fn export(&self) -> anyhow::Result<ExportOutcome> {
         let (path, content) = (self.path.clone(), self.content);
         let file = Arc::new(spawn_blocking(move || open(&path)).await??);
         loop {
             let last = self.on_file(&file, move |file| read_last(file, content)).await?;
-            if let Some(last) = &last {
-                self.check_last(last).await?;
+            if let Some(last) = &last
+                && let Some(mismatch) = self.find_mismatch(last).await?
+            {
+                return Ok(ExportOutcome::Mismatch(mismatch));
             }
             let position = last.map_or(0, |last| last.number);
             let lines = self.audit_log.read_export_batch(position, content).await?;
@@ -78,21 +82,22 @@ impl FileExport {
         done.with_context(|| format!("export to {}", self.path.display()))
     }
 
-    async fn check_last(&self, last: &CheckpointRecord) -> anyhow::Result<()> {
+    /// Compares the last checkpoint of the file with the database; returns what is wrong.
+    async fn find_mismatch(&self, last: &CheckpointRecord) -> anyhow::Result<Option<String>> {
         let stored = self.audit_log.read_checkpoints(last.number, 1).await?;
         if stored.first() == Some(last) {
-            return Ok(());
+            return Ok(None);
         }
         let option = match self.content {
             ExportContent::Checkpoints => "--checkpoints",
             ExportContent::Entries => "--audit-export",
         };
-        bail!(
+        Ok(Some(format!(
             "checkpoint {} in {file} is not that of the database: run `vouchsafe verify {option} {file}`; after a restore, begin a new \
              file",
             last.number,
             file = self.path.display()
-        );
+        )))
     }
 }
 
@@ -100,7 +105,7 @@ impl FileExport {
 fn open(path: &Path) -> anyhow::Result<File> {
     let mut options = OpenOptions::new();
     let options = options.read(true).append(true).create(true).mode(0o600);
-    loop {
+    for _ in 0..OPEN_ATTEMPTS {
         let file = options
             .open(path)
             .with_context(|| format!("open {}", path.display()))?;
@@ -109,11 +114,13 @@ fn open(path: &Path) -> anyhow::Result<File> {
             format!("lock {path}: does another node export to it? Each node needs a file of its own")
         })?;
         // Before the lock, the file may have been renamed, to begin the next one of a series.
-        let named = std::fs::metadata(path).map(|named| named.ino()).ok();
-        if named == Some(file.metadata()?.ino()) {
+        let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
+        let named = std::fs::metadata(path).map(identity).ok();
+        if named == Some(identity(file.metadata()?)) {
             return Ok(file);
         }
     }
+    bail!("{} is another file each time it is opened", path.display())
 }
 
 /// Reads the last checkpoint, and removes what a crash left after it. `None` if the file has no checkpoint.
@@ -132,7 +139,9 @@ fn read_last(mut file: &File, content: ExportContent) -> anyhow::Result<Option<C
                 wanted *= 2;
                 continue;
             }
-            TailContent::Unknown => bail!("the end of the file has no checkpoint"),
+            TailContent::Unknown => {
+                bail!("the last {MAX_TAIL_BYTES} bytes of the file have no checkpoint with entries before it")
+            }
         };
         if kept < tail.len() {
             file.set_len(start + kept as u64)?;
@@ -166,7 +175,12 @@ fn find_last(tail: &[u8], is_whole: bool, content: ExportContent) -> anyhow::Res
         if line.ends_with(b"\n") {
             let record = ExportLine::parse(line).context("a line is not that of an export")?;
             if let ExportLine::AuditCheckpoint(checkpoint) = record {
-                check_content(&lines, content)?;
+                let has_entry = lines.iter().any(|line| line.starts_with(ENTRY_START));
+                let shows_content = has_entry || (content == ExportContent::Checkpoints && !lines.is_empty());
+                if !is_whole && !shows_content {
+                    return Ok(TailContent::Unknown);
+                }
+                check_content(lines.is_empty(), has_entry, content)?;
                 return Ok(TailContent::Checkpoint(end, checkpoint));
             }
         } else if !is_torn(line) {
@@ -188,10 +202,9 @@ fn is_torn(line: &[u8]) -> bool {
 
 /// Checks the lines before the last checkpoint: one export must not continue the file of the other. A file of entries may have single
 /// checkpoints without any, whose entries were removed from the database.
-fn check_content(before: &[&[u8]], content: ExportContent) -> anyhow::Result<()> {
-    let has_entry = before.iter().any(|line| line.starts_with(ENTRY_START));
+fn check_content(is_first: bool, has_entry: bool, content: ExportContent) -> anyhow::Result<()> {
     match content {
-        ExportContent::Entries if !before.is_empty() && !has_entry => bail!(
+        ExportContent::Entries if !is_first && !has_entry => bail!(
             "the file has checkpoints without their entries: VOUCHSAFE_CHECKPOINT_FILE writes such files; name another one"
         ),
         ExportContent::Checkpoints if has_entry => {
@@ -335,11 +348,14 @@ mod tests {
             format!("{error:#}").contains("without their entries"),
             "{error:#}"
         );
+        let mut long = entry_line(1);
+        if let ExportLine::AuditEntry(entry) = &mut long {
+            entry.subject = "x".repeat(100_000);
+        }
+        write(&path, &[long, checkpoint_line(2_001)]);
+        assert!(read_for(&path, ExportContent::Checkpoints).is_err());
         // Its entries were removed from the database.
-        write(
-            &path,
-            &[entry_line(1), checkpoint_line(2_001), checkpoint_line(2_002)],
-        );
+        write(&path, &[checkpoint_line(2_002)]);
         assert_eq!(read(&path).unwrap(), Some(checkpoint(2_002)));
         assert!(read_for(&path, ExportContent::Checkpoints).is_err());
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::{MissedTickBehavior, interval};
-use tracing::warn;
+use tracing::{error, warn};
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_security::vault::fingerprint::FingerprintKey;
@@ -41,12 +41,14 @@ enum Target {
 }
 
 /// The result of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum ExportOutcome {
     /// The target has all checkpoints.
     Complete,
     /// Another node exports to the endpoint, or waits after a failure.
     LeasedByOther,
+    /// The target has checkpoints that the database does not have, as the text says. Nothing is exported.
+    Mismatch(String),
 }
 
 impl AuditExport {
@@ -98,7 +100,12 @@ impl AuditExport {
             match exported {
                 Ok(ExportOutcome::Complete) => self.metrics.record_complete(name),
                 Ok(ExportOutcome::LeasedByOther) => {}
-                // A warning: the log shows the repetitions of one once a minute.
+                Ok(ExportOutcome::Mismatch(mismatch)) => error!(
+                    error.message = mismatch,
+                    audit_export.target = name.into_str(),
+                    "cannot export the audit log"
+                ),
+                // It is repeated: of such warnings the log shows one a minute.
                 Err(error) => warn!(
                     error.message = describe_chain(&*error),
                     audit_export.target = name.into_str(),

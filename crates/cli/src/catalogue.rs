@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn fields_of_a_shown_product_are_sent_once_and_as_they_are() {
-        let product: ProductRef = ProductRef {
+        let product = ProductRef {
             product_id: "a".to_owned(),
         };
         let shown = r#"{"product_id":"a","name":"A","face":25.50,"updated_at":"2026-01-01T00:00:00Z"}"#;

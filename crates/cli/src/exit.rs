@@ -3,6 +3,7 @@
 //! Scripts can distinguish an error response from an unreachable service. Every error that is not certainly a usage error or
 //! an unreachable service is a failure.
 
+use std::io;
 use std::process::ExitCode;
 
 use vouchsafe_domain::error_chain::describe_chain;
@@ -92,12 +93,22 @@ impl From<ExitStatus> for ExitCode {
 #[error("{0}")]
 pub(super) struct UsageError(pub(super) String);
 
-/// Marks an error of checking settings, so that the program exits with [`ExitStatus::Usage`]. An input or output error, such as a full disk,
-/// can end without a change of settings and is not marked.
+/// Input and output errors that can end by themselves.
+const TRANSIENT_ERRORS: [io::ErrorKind; 5] = [
+    io::ErrorKind::Interrupted,
+    io::ErrorKind::QuotaExceeded,
+    io::ErrorKind::ReadOnlyFilesystem,
+    io::ErrorKind::StorageFull,
+    io::ErrorKind::TimedOut,
+];
+
+/// Marks an error of checking settings, so that the program exits with [`ExitStatus::Usage`]. A full or failing disk can end without a change of
+/// settings and is not marked.
 #[must_use]
 pub fn invalid_setting(error: impl Into<anyhow::Error>) -> anyhow::Error {
     let error = error.into();
-    if error.chain().any(<dyn std::error::Error>::is::<std::io::Error>) {
+    let io = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+    if io.is_some_and(|io| TRANSIENT_ERRORS.contains(&io.kind())) {
         return error;
     }
     UsageError(describe_chain(&*error)).into()
@@ -141,8 +152,7 @@ mod tests {
 
     #[test]
     fn exit_status_follows_root_cause() {
-        let connection_refused =
-            || sqlx::Error::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
+        let connection_refused = || sqlx::Error::from(io::Error::from(io::ErrorKind::ConnectionRefused));
         for (error, expected) in [
             (anyhow!("no"), ExitStatus::Failure),
             (sqlx::Error::RowNotFound.into(), ExitStatus::Failure),
@@ -152,8 +162,12 @@ mod tests {
                 ExitStatus::Usage,
             ),
             (
-                invalid_setting(anyhow!(std::io::Error::other("full")).context("create the key")),
+                invalid_setting(io::Error::from(io::ErrorKind::StorageFull)),
                 ExitStatus::Failure,
+            ),
+            (
+                invalid_setting(io::Error::from(io::ErrorKind::PermissionDenied)),
+                ExitStatus::Usage,
             ),
             (
                 WaitingChange {

@@ -208,6 +208,7 @@ async fn write_checkpoint(
     .fetch_one(&mut *transaction)
     .await?;
     if !locked {
+        transaction.rollback().await?;
         return Ok(None);
     }
     write_and_commit(transaction, key).await
@@ -274,6 +275,8 @@ async fn write_and_commit(
         to_bigint(MAX_CHECKPOINT_ENTRIES),
     );
     let Some(next) = next.fetch_optional(&mut *transaction).await? else {
+        // At once: a dropped transaction would hold the lock until its connection is back in the pool.
+        transaction.rollback().await?;
         return Ok(None);
     };
     // The advisory lock keeps the number and the chain's last hash until the commit.

@@ -121,7 +121,7 @@ impl Pair {
     fn is_too_coarse(&self) -> bool {
         matches!(self.expectation, Expectation::Tested { .. })
             && !self.is_different
-            && self.detectable_ns > self.expectation.relevant_ns().max(self.difference_ns.abs())
+            && self.detectable_ns > self.expectation.relevant_ns()
     }
 }
 
@@ -157,20 +157,22 @@ pub enum Verdict {
 
 impl Verdict {
     pub fn of(pairs: &[Pair]) -> Self {
-        let of_pair = |pair: &Pair| match (pair.expectation, pair.is_different) {
-            (Expectation::Equal, true) | (Expectation::Different, false) => Self::Inconclusive,
-            _ if pair.is_too_coarse() => Self::Inconclusive,
-            (Expectation::Tested { .. }, true) => Self::SideChannel,
-            _ => Self::NoDifference,
+        let is_failed_control = |pair: &Pair| match pair.expectation {
+            Expectation::Equal => pair.is_different,
+            Expectation::Different => !pair.is_different,
+            Expectation::Tested { .. } => false,
         };
-        let verdicts: Vec<Self> = pairs.iter().map(of_pair).collect();
-        // A failed control says that the other results are worth nothing.
-        let is_inconclusive = verdicts.contains(&Self::Inconclusive);
-        let worst = verdicts.into_iter().max().unwrap_or(Self::Inconclusive);
-        if is_inconclusive {
+        let is_leak =
+            |pair: &Pair| matches!(pair.expectation, Expectation::Tested { .. }) && pair.is_different;
+        // After a failed control, the other results are worth nothing.
+        if pairs.iter().any(is_failed_control) {
+            Self::Inconclusive
+        } else if pairs.iter().any(is_leak) {
+            Self::SideChannel
+        } else if pairs.iter().any(Pair::is_too_coarse) {
             Self::Inconclusive
         } else {
-            worst
+            Self::NoDifference
         }
     }
 
@@ -182,7 +184,7 @@ impl Verdict {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NoDifference => "no difference found",
+            Self::NoDifference => "no relevant difference found",
             Self::SideChannel => "SIDE CHANNEL: the time of a refusal depends on the guess",
             Self::Inconclusive => {
                 "inconclusive: a control failed or the measurement is too coarse, repeat on an idle machine"
@@ -280,6 +282,9 @@ mod tests {
             verdict(&[leak, equal, pair(Expectation::Different, 0.0)]),
             Verdict::Inconclusive
         );
+        let coarse = pair(Expectation::Tested { relevant_ns: 0 }, 0.0);
+        assert_eq!(verdict(&[coarse, equal, different]), Verdict::Inconclusive);
+        assert_eq!(verdict(&[coarse, leak, equal, different]), Verdict::SideChannel);
         let worst = Verdict::worst([Verdict::SideChannel, Verdict::Inconclusive]);
         assert_eq!(worst, Verdict::SideChannel);
     }

@@ -318,8 +318,8 @@ mod tests {
         let limit = Arc::new(InFlightLimit::new(1));
         let of_handler = Arc::clone(&limit);
         let handler = move |request: HttpRequest| {
-            let place = of_handler.try_enter(family_id).unwrap();
-            request.extensions_mut().insert(place);
+            let permit = of_handler.try_enter(family_id).unwrap();
+            request.extensions_mut().insert(permit);
             async { HttpResponse::Ok().body("codes") }
         };
         let app = App::new()
