@@ -63,7 +63,7 @@ pub enum ProductAction {
 #[command(after_help = examples![
     "vouchsafe product put b --name B --brand b --category books --currency USD --denomination 25",
     "vouchsafe product put books-usd --from @product.json",
-    "vouchsafe product show books-usd --json | vouchsafe product put books-usd --from -",
+    "vouchsafe product put books-usd --from - <product.json",
 ])]
 pub struct PutProductArgs {
     #[command(flatten)]
