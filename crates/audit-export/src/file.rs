@@ -228,15 +228,15 @@ fn append(mut file: &File, lines: &[ExportLine]) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use time::OffsetDateTime;
     use vouchsafe_domain::audit_log::AuditRow;
+    use vouchsafe_domain::fixtures::{NOW, audit_entry};
 
     use super::*;
 
     fn checkpoint(number: i64) -> CheckpointRecord {
         CheckpointRecord {
             number,
-            at: OffsetDateTime::UNIX_EPOCH,
+            at: NOW,
             hash: "ab".repeat(32),
             mac: Some("cd".repeat(32)),
         }
@@ -248,15 +248,8 @@ mod tests {
 
     fn entry_line(audit_id: i64) -> ExportLine {
         ExportLine::AuditEntry(AuditRow {
-            audit_id,
-            at: OffsetDateTime::UNIX_EPOCH,
-            operator: "admin".to_owned(),
-            action: "partner.change".to_owned(),
-            subject: "x".to_owned(),
-            before: None,
-            after: Some(format!("{{\"a\": \"{}\"}}", "x".repeat(1_000))),
-            trace_id: None,
-            partner_id: None,
+            subject: "x".repeat(1_000),
+            ..audit_entry(audit_id)
         })
     }
 

@@ -1,8 +1,8 @@
 //! Export of the audit log out of the database: to files of this node, and to an HTTP endpoint of the deployment.
 //!
 //! All targets receive the same lines of JSON (`vouchsafe_domain::audit_export`) in order, at least once: the entries of a
-//! checkpoint, then the checkpoint, whose hash and HMAC cover them. A file
-//! continues after its last checkpoint, an endpoint after its position in the database.
+//! checkpoint, then the checkpoint, whose hash and HMAC cover them. A file continues after its last checkpoint, an endpoint after its
+//! position in the database.
 
 mod endpoint;
 mod file;
@@ -26,7 +26,7 @@ pub use self::metrics::AuditExportMetrics;
 use self::metrics::TargetName;
 pub use self::settings::{AuditExportArgs, ExportTargets};
 
-/// The delay of an entry: this, and the interval of checkpoints.
+/// An entry is delayed by up to this and the interval of checkpoints.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// The exports that the settings name.
@@ -105,7 +105,7 @@ impl AuditExport {
                     audit_export.target = name.into_str(),
                     "cannot export the audit log"
                 ),
-                // It is repeated: of such warnings the log shows one a minute.
+                // A warning, as for everything that is tried again.
                 Err(error) => warn!(
                     error.message = describe_chain(&*error),
                     audit_export.target = name.into_str(),

@@ -1,24 +1,15 @@
 //! Settings of the audit export.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use secrecy::SecretString;
 use vouchsafe_security::secret::expose_setting;
 use vouchsafe_security::secure_url::is_secure;
-use zeroize::Zeroizing;
-
-/// The minimum of Standard Webhooks, 192 bits.
-const MIN_SECRET_BYTES: usize = 24;
-
-/// Of the secrets of webhooks; optional.
-const SECRET_PREFIX: &str = "whsec_";
+use vouchsafe_security::vault::seal::WebhookSecret;
 
 const HOW_TO_CREATE: &str = "create one with openssl rand -base64 32";
 
@@ -65,7 +56,7 @@ pub struct AuditExportArgs {
 /// An HTTP endpoint of the export.
 pub(crate) struct EndpointSettings {
     pub(crate) url: Url,
-    pub(crate) secret: SigningSecret,
+    pub(crate) secret: WebhookSecret,
     pub(crate) authorization: Option<HeaderValue>,
 }
 
@@ -73,28 +64,6 @@ impl EndpointSettings {
     /// The URL without the parts that may contain a credential, which can be replaced: it identifies the endpoint.
     pub(crate) fn address(&self) -> String {
         format!("{}{}", self.url.origin().ascii_serialization(), self.url.path())
-    }
-}
-
-/// The key of the requests' signatures.
-pub(crate) struct SigningSecret(Zeroizing<Vec<u8>>);
-
-impl SigningSecret {
-    pub(crate) fn key(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// `None` if the text is no base64 or too short.
-    fn parse(text: &str) -> Option<Self> {
-        let text = text.strip_prefix(SECRET_PREFIX).unwrap_or(text);
-        let key = Zeroizing::new(STANDARD.decode(text).ok()?);
-        (key.len() >= MIN_SECRET_BYTES).then_some(Self(key))
-    }
-}
-
-impl fmt::Debug for SigningSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SigningSecret(***)")
     }
 }
 
@@ -146,10 +115,8 @@ impl AuditExportArgs {
             "VOUCHSAFE_AUDIT_EXPORT_URL: expected an https URL such as https://collector.example/vouchsafe; http is permitted to this machine \
              only",
         )?;
-        let Some(secret) = SigningSecret::parse(secret) else {
-            bail!(
-                "VOUCHSAFE_AUDIT_EXPORT_SECRET: expected at least {MIN_SECRET_BYTES} bytes in base64; {HOW_TO_CREATE}"
-            );
+        let Some(secret) = WebhookSecret::parse(secret) else {
+            bail!("VOUCHSAFE_AUDIT_EXPORT_SECRET: expected at least 24 bytes in base64; {HOW_TO_CREATE}");
         };
         let has_user = !url.username().is_empty() || url.password().is_some();
         if has_user && authorization.is_some() {
@@ -187,7 +154,7 @@ mod tests {
     }
 
     fn parse(line: &str) -> AuditExportArgs {
-        let line = line.replace("SECRET", &STANDARD.encode([1; 24]));
+        let line = line.replace("SECRET", &"AQEB".repeat(8));
         let arguments = ["test"].into_iter().chain(line.split_whitespace());
         TestCommand::try_parse_from(arguments).unwrap().export
     }

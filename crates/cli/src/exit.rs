@@ -93,7 +93,7 @@ impl From<ExitStatus> for ExitCode {
 #[error("{0}")]
 pub(super) struct UsageError(pub(super) String);
 
-/// Input and output errors that can end by themselves.
+/// Errors of the operating system that a later start may not have, such as a full disk.
 const TRANSIENT_ERRORS: [io::ErrorKind; 5] = [
     io::ErrorKind::Interrupted,
     io::ErrorKind::QuotaExceeded,

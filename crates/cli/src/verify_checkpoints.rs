@@ -248,6 +248,7 @@ impl<'a, R: BufRead> ExportCheck<'a, R> {
 mod tests {
     use vouchsafe_domain::audit_export::to_ndjson;
     use vouchsafe_domain::audit_log::AuditRow;
+    use vouchsafe_domain::fixtures::audit_entry;
 
     use super::*;
 
@@ -341,26 +342,15 @@ mod tests {
 
     #[test]
     fn changed_removed_and_added_entries_of_a_file_are_found() {
-        let entry = |audit_id| AuditRow {
-            audit_id,
-            at: OffsetDateTime::UNIX_EPOCH,
-            operator: "admin".to_owned(),
-            action: "partner.change".to_owned(),
-            subject: "x".to_owned(),
-            before: None,
-            after: Some(r#"{"a": 1}"#.to_owned()),
-            trace_id: None,
-            partner_id: None,
-        };
         let covers = |number, previous, entries: &[AuditRow]| CheckpointRecord {
             hash: checkpoint_hash(previous, entries),
             ..record(number)
         };
-        let one = covers(1, None, &[entry(1), entry(2)]);
-        let two = covers(2, Some(&one), &[entry(3)]);
+        let one = covers(1, None, &[audit_entry(1), audit_entry(2)]);
+        let two = covers(2, Some(&one), &[audit_entry(3)]);
         let records = [one.clone(), two.clone()];
         let compare = |file: &str| compare(file, ExportContent::Entries, &records).unwrap();
-        let line_of = |audit_id| text(&[ExportLine::AuditEntry(entry(audit_id))]);
+        let line_of = |audit_id| text(&[ExportLine::AuditEntry(audit_entry(audit_id))]);
         let (one, two) = (
             text(&[ExportLine::AuditCheckpoint(one)]),
             text(&[ExportLine::AuditCheckpoint(two)]),

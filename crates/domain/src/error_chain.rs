@@ -34,6 +34,15 @@ mod tests {
     #[error("cannot read the keys: {0}; check the disk")]
     struct WithCause(#[source] io::Error);
 
+    /// Its cause repeats a part of an earlier message, but not of its own.
+    #[derive(Debug, thiserror::Error)]
+    #[error("no access to the keys")]
+    struct Outer(#[source] NoKey);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("no key")]
+    struct NoKey(#[source] io::Error);
+
     #[test]
     fn cause_that_a_message_contains_is_not_repeated() {
         let error = WithoutCause(WithCause(io::Error::other("no space left")));
@@ -44,8 +53,9 @@ mod tests {
         let error = WithoutCause(WithCause(io::Error::other("keys")));
         assert_eq!(
             describe_chain(&error),
-            "unlock the data keys: cannot read the keys: keys; check the disk",
-            "only the message before counts"
+            "unlock the data keys: cannot read the keys: keys; check the disk"
         );
+        let outer = Outer(NoKey(io::Error::other("no access")));
+        assert_eq!(describe_chain(&outer), "no access to the keys: no key: no access");
     }
 }

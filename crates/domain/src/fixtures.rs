@@ -1,4 +1,4 @@
-//! Builders of test data: partners, SKUs, priced orders, payouts.
+//! Builders of test data: partners, SKUs, priced orders, payouts, audit entries.
 //!
 //! Ids derive from names, so a test writes the same bytes in every run.
 
@@ -13,7 +13,7 @@ use time::macros::{date, datetime};
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
-use super::audit_log::AuditActor;
+use super::audit_log::{AuditActor, AuditRow};
 use super::idempotency::{Fingerprint, KeyHash, Response};
 use super::ids::{OrderId, PartnerId, PayoutId, TransactionId};
 use super::ledger::WalletKey;
@@ -27,6 +27,22 @@ use super::voucher::Expiry;
 
 /// Timestamp of everything that a test creates.
 pub const NOW: OffsetDateTime = datetime!(2030-01-01 12:00 UTC);
+
+/// Audit entry with this number.
+#[must_use]
+pub fn audit_entry(audit_id: i64) -> AuditRow {
+    AuditRow {
+        audit_id,
+        at: NOW,
+        operator: "admin".to_owned(),
+        action: "partner.change".to_owned(),
+        subject: "x".to_owned(),
+        before: None,
+        after: Some(r#"{"a": 1}"#.to_owned()),
+        trace_id: None,
+        partner_id: None,
+    }
+}
 
 /// Partner id with this number.
 #[must_use]

@@ -258,7 +258,7 @@ impl Credential {
     }
 }
 
-/// Whether `text` is the prefix followed by this many bytes in lower-case hex. Takes as long for any digits.
+/// Whether `text` is the prefix followed by this many bytes in lower-case hex. Takes the same time for all digits.
 fn is_prefixed_hex(text: &str, prefix: &str, bytes: usize) -> bool {
     text.strip_prefix(prefix).is_some_and(|digits| {
         let is_hex = |byte: u8| byte.is_ascii_digit() | (b'a'..=b'f').contains(&byte);

@@ -140,7 +140,7 @@ impl<'a> Signature<'a> {
         let (t, rest) = (&fields[..comma], &fields[comma + 1..]);
         let rest = rest.strip_prefix(b" ").unwrap_or(rest);
         let mut v1 = [0; MAC_BYTES];
-        // Takes as long for any digits: a branch per digit would show in the time of the refusal.
+        // Takes the same time for all digits: a branch per digit would show in the time of the refusal.
         let decoded = base16ct::mixed::decode(rest.strip_prefix(b"v1=")?, &mut v1).ok()?;
         (decoded.len() == MAC_BYTES).then_some(Self { t, v1 })
     }

@@ -217,8 +217,9 @@ impl<'a> IncomingRequest<'a> {
 
     /// Rejects before the body is read if the rate limit is exhausted. Takes nothing from the quota.
     fn peek_rate_limit(&self, caller: &registry::Caller) -> Result<(), ApiError> {
-        let status = self.service.shared_limits.peek(self.rate_limit_keys(caller));
-        self.apply_rate_limit(caller, status)
+        let keys = self.rate_limit_keys(caller);
+        let result = self.service.shared_limits.peek(keys);
+        self.apply_rate_limit(caller, keys, result)
     }
 
     fn verify_signature(&self, caller: &registry::Caller, body: &[u8]) -> Result<(), ApiError> {
@@ -253,7 +254,7 @@ impl<'a> IncomingRequest<'a> {
         }
         let keys = self.rate_limit_keys(&caller);
         let result = self.service.shared_limits.acquire(keys).await;
-        self.apply_rate_limit(&caller, result)?;
+        self.apply_rate_limit(&caller, keys, result)?;
         api_scope::check(self.request, &caller)?;
         let partner_id = caller.partner.partner_id;
         request_outcome::report(self.request, partner_id, || RequestOutcome::Authenticated {
@@ -294,6 +295,7 @@ impl<'a> IncomingRequest<'a> {
     fn apply_rate_limit(
         &self,
         caller: &registry::Caller,
+        keys: RateLimitKeys,
         result: Result<RateLimitStatus, Exhausted>,
     ) -> Result<(), ApiError> {
         match result {
@@ -304,8 +306,7 @@ impl<'a> IncomingRequest<'a> {
             Err(exhausted) => {
                 rate_limit_headers::record(self.request, self.class, exhausted.0);
                 self.service.metrics.record_rate_limited(self.class);
-                let own = self.rate_limit_keys(caller).own.limit;
-                let error = rate_limit_headers::rate_limited_error(self.class, exhausted, own);
+                let error = rate_limit_headers::rate_limited_error(self.class, exhausted, keys.own.limit);
                 let partner_id = caller.partner.partner_id;
                 request_outcome::report(self.request, partner_id, || RequestOutcome::RateLimited {
                     credential_id: caller.credential_id,

@@ -16,7 +16,7 @@ const SECRET_BYTES: usize = 24;
 
 const PREFIX: &str = "whsec_";
 
-/// The key that signs deliveries to an endpoint.
+/// The key that signs deliveries to an endpoint, or batches of the audit export.
 pub struct WebhookSecret(Zeroizing<Vec<u8>>);
 
 impl std::fmt::Debug for WebhookSecret {
@@ -40,6 +40,14 @@ impl WebhookSecret {
         let mut bytes = Zeroizing::new(vec![0; SECRET_BYTES]);
         fill(&mut bytes)?;
         Ok(Self(bytes))
+    }
+
+    /// Reads a secret that an operator chose: at least [`SECRET_BYTES`] in base64, with or without the prefix. `None` for another text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_prefix(PREFIX).unwrap_or(text);
+        let key = Zeroizing::new(STANDARD.decode(text).ok()?);
+        (key.len() >= SECRET_BYTES).then_some(Self(key))
     }
 
     #[must_use]
@@ -95,5 +103,11 @@ mod tests {
         assert_eq!((encoded.len(), encoded.contains('=')), (32, false));
         assert!(!format!("{secret:?}").contains(encoded));
         assert_ne!(*WebhookSecret::generate().unwrap().text(), *text);
+        for text in [&**text, encoded] {
+            assert_eq!(WebhookSecret::parse(text).unwrap().key(), secret.key());
+        }
+        for text in ["", "hidden", &encoded[..28]] {
+            assert!(WebhookSecret::parse(text).is_none(), "{text}");
+        }
     }
 }
