@@ -162,11 +162,7 @@ impl Metrics {
         );
         let build = BuildLabels {
             version: env!("CARGO_PKG_VERSION"),
-            profile: if cfg!(debug_assertions) {
-                "debug"
-            } else {
-                "release"
-            },
+            profile: env!("VOUCHSAFE_PROFILE"),
             span_export: if cfg!(feature = "otlp") { "otlp" } else { "none" },
         };
         metrics.own.build.get_or_create(&build).set(1);

@@ -51,7 +51,7 @@ const EARLIER_VERSION: &str = "
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commit_reads_as_few_blocks_while_a_snapshot_is_open() {
-    let [before, after] = blocks_per_commit("").await;
+    let [before, after] = Box::pin(blocks_per_commit("")).await;
     assert!(
         after < before + FEW_BLOCKS,
         "blocks per commit: {before}, {after}"
@@ -60,7 +60,7 @@ async fn commit_reads_as_few_blocks_while_a_snapshot_is_open() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commit_that_reads_every_version_is_detected() {
-    let [before, after] = blocks_per_commit(EARLIER_VERSION).await;
+    let [before, after] = Box::pin(blocks_per_commit(EARLIER_VERSION)).await;
     assert!(
         after > before + 2.0 * FEW_BLOCKS,
         "blocks per commit: {before}, {after}"

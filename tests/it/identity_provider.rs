@@ -6,9 +6,9 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use openidconnect::PrivateSigningKey as _;
-use openidconnect::core::{CoreEdDsaPrivateSigningKey, CoreHmacKey, CoreJwsSigningAlgorithm};
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::hmac;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use vouchsafe_api_client::ApiResponse;
@@ -180,10 +180,7 @@ fn respond(connection: &TcpStream, issuer: &str, state: &Mutex<State>) {
     let (status, content) = match path {
         _ if state.is_failing => (500, json!({})),
         "/.well-known/openid-configuration" => (200, metadata(issuer, state.userinfo.is_some())),
-        "/keys" => (
-            200,
-            json!({ "keys": [signing_key(OWN_KEY).as_verification_key()] }),
-        ),
+        "/keys" => (200, json!({ "keys": [public_key(OWN_KEY)] })),
         "/token" => {
             let form: HashMap<String, String> = serde_urlencoded::from_bytes(&body).unwrap();
             let found = state.codes.remove(&form["code"]);
@@ -229,19 +226,14 @@ fn metadata(issuer: &str, has_userinfo: bool) -> Value {
     metadata
 }
 
-fn signing_key(seed: u8) -> CoreEdDsaPrivateSigningKey {
-    // PKCS #8 of an Ed25519 key.
-    let pkcs8 = [
-        &hex::decode("302e020100300506032b657004220420").unwrap()[..],
-        &[seed; 32],
-    ]
-    .concat();
-    let label = ["PRIVATE", "KEY"].join(" ");
-    let pem = format!(
-        "-----BEGIN {label}-----\n{}\n-----END {label}-----\n",
-        STANDARD.encode(pkcs8)
-    );
-    CoreEdDsaPrivateSigningKey::from_ed25519_pem(&pem, None).unwrap()
+fn signing_key(seed: u8) -> Ed25519KeyPair {
+    Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap()
+}
+
+/// The JSON Web Key that verifies the signatures of a key.
+fn public_key(seed: u8) -> Value {
+    let point = URL_SAFE_NO_PAD.encode(signing_key(seed).public_key());
+    json!({ "kty": "OKP", "use": "sig", "crv": "Ed25519", "x": point })
 }
 
 /// Header and claims, as they are signed.
@@ -252,8 +244,8 @@ fn message(algorithm: &str, claims: &Value) -> String {
 
 fn sign(claims: &Value, seed: u8) -> String {
     let message = message("EdDSA", claims);
-    let signature = signing_key(seed).sign(&CoreJwsSigningAlgorithm::EdDsa, message.as_bytes());
-    format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature.unwrap()))
+    let signature = signing_key(seed).sign(message.as_bytes());
+    format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))
 }
 
 /// An ID token that the provider has not signed.
@@ -263,9 +255,9 @@ pub(crate) fn forge(claims: &Value, forgery: Forgery) -> String {
         Forgery::NoAlgorithm => format!("{}.", message("none", claims)),
         Forgery::ClientSecret => {
             let message = message("HS256", claims);
-            let algorithm = CoreJwsSigningAlgorithm::HmacSha256;
-            let signature = CoreHmacKey::new(CLIENT_SECRET.as_bytes()).sign(&algorithm, message.as_bytes());
-            format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature.unwrap()))
+            let key = hmac::Key::new(hmac::HMAC_SHA256, CLIENT_SECRET.as_bytes());
+            let signature = hmac::sign(&key, message.as_bytes());
+            format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))
         }
     }
 }

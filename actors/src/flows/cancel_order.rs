@@ -8,6 +8,7 @@
 //!
 //! Retrieval and cancellation lock the order's row: the first to commit wins, and the other sees it.
 
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 
 use time::{Duration, OffsetDateTime};
@@ -116,6 +117,7 @@ pub async fn cancel_order(
 ///
 /// # Errors
 /// [`CancelError::NotFound`], [`CancelError::NothingToCancel`] and [`CancelError::Flow`].
+#[boxed(?Send)]
 pub async fn revoke_order(engine: &Engine, command: RevokeOrder) -> Result<Order, CancelError> {
     let cause = Cause {
         by: Actor::Operator,

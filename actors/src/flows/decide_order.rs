@@ -9,6 +9,7 @@
 //! Nothing is allocated before approval. A shortfall is then bought where possible; otherwise the available vouchers are
 //! delivered and the rest is refunded.
 
+use async_recursion::async_recursion as boxed;
 use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
 use vouchsafe_domain::audit_log::AuditActor;
 use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId};
@@ -49,6 +50,7 @@ pub enum DecideOrderError {
 ///
 /// # Errors
 /// [`DecideOrderError`]. Nothing was written, except possibly with [`FlowError::OutcomeUnknown`].
+#[boxed(?Send)]
 pub async fn decide_order(engine: &Engine, command: DecideOrder) -> Result<Order, DecideOrderError> {
     let cause = Cause {
         by: Actor::Operator,

@@ -11,6 +11,7 @@
 //! An order that the store rejects permanently, or that needs vouchers which are valid for longer, does not block those behind it:
 //! if a batch of orders takes nothing, the next one is visited.
 
+use async_recursion::async_recursion as boxed;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use time::Date;
 use tracing::error;
@@ -41,6 +42,7 @@ const MAX_VISITS: usize = 1_024;
 ///
 /// # Errors
 /// [`ProcureError`]; the rest stays reserved, and the next poll retries.
+#[boxed(?Send)]
 pub async fn distribute_reserved_stock(
     engine: &Engine,
     vendors: &dyn Vendors,

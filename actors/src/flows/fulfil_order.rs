@@ -8,6 +8,7 @@
 //! | deliver reserved stock | holds | vouchers issued; DELIVERED if nothing is missing any more |
 //! | end fulfilment | holds, money | the rest refunded, the order closed |
 
+use async_recursion::async_recursion as boxed;
 use time::Date;
 use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
 use vouchsafe_domain::order::{
@@ -32,6 +33,7 @@ const UNAVAILABLE_REASON: &str = "the rest is not available";
 ///
 /// # Errors
 /// [`FlowError`]. Nothing was written, except possibly with [`FlowError::OutcomeUnknown`].
+#[boxed(?Send)]
 pub async fn start_fulfilment(
     engine: &Engine,
     partner_id: PartnerId,
@@ -65,6 +67,7 @@ pub async fn start_fulfilment(
 ///
 /// # Errors
 /// [`FlowError`], as for [`start_fulfilment`].
+#[boxed(?Send)]
 pub async fn deliver_reserved(
     engine: &Engine,
     delivery: ReservedDelivery,
@@ -124,6 +127,7 @@ pub(super) fn issue_transition(
 ///
 /// # Errors
 /// [`FlowError`], as for [`start_fulfilment`].
+#[boxed(?Send)]
 pub async fn end_fulfilment(
     engine: &Engine,
     partner_id: PartnerId,

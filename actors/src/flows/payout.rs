@@ -8,6 +8,7 @@
 //!
 //! A payout is decided once: the commit finds it pending or writes nothing.
 
+use async_recursion::async_recursion as boxed;
 use vouchsafe_domain::audit::AuditEntry;
 use vouchsafe_domain::audit_log::AuditActor;
 use vouchsafe_domain::idempotency::{KeyHash, RequestFingerprint, Response, Retention};
@@ -52,6 +53,7 @@ pub trait PayoutResponseEncoder {
 ///
 /// # Errors
 /// [`FlowError`].
+#[boxed(?Send)]
 pub async fn request_payout(
     engine: &Engine,
     command: RequestPayout,
@@ -158,6 +160,7 @@ pub enum DecidePayoutError {
 ///
 /// # Errors
 /// [`DecidePayoutError`]. Nothing was written, except possibly with [`FlowError::OutcomeUnknown`].
+#[boxed(?Send)]
 pub async fn decide_payout(engine: &Engine, command: DecidePayout) -> Result<Payout, DecidePayoutError> {
     let deadline = DecisionDeadline::start();
     for _ in 0..change::MAX_DECISIONS {

@@ -17,6 +17,7 @@
 
 mod draft;
 
+use async_recursion::async_recursion as boxed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -129,6 +130,7 @@ impl Decision {
 ///
 /// # Errors
 /// [`PlaceOrderError`]. Nothing was written, except possibly with [`FlowError::OutcomeUnknown`].
+#[boxed(?Send)]
 pub async fn place_order(
     engine: &Engine,
     command: PlaceOrder,

@@ -13,6 +13,7 @@
 //!
 //! Every step may be repeated; after a crash the next poll continues from the store.
 
+use async_recursion::async_recursion as boxed;
 use std::time::Duration;
 
 use tracing::error;
@@ -49,6 +50,7 @@ pub enum ProcureError {
 ///
 /// # Errors
 /// [`ProcureError`]; the next poll retries.
+#[boxed(?Send)]
 pub async fn advance_waiting_order(
     engine: &Engine,
     vendors: &dyn Vendors,
@@ -94,6 +96,7 @@ pub async fn advance_waiting_order(
 /// # Errors
 /// [`ProcureError`] if the purchase cannot be claimed, or if the release of its claim is not known to be stored; an
 /// unreleased claim expires.
+#[boxed(?Send)]
 pub async fn advance_purchase(
     engine: &Engine,
     vendors: &dyn Vendors,

@@ -8,6 +8,7 @@
 //!
 //! The reference is stored forever: it is never posted twice.
 
+use async_recursion::async_recursion as boxed;
 use tracing::instrument;
 use vouchsafe_domain::audit_log::AuditActor;
 use vouchsafe_domain::idempotency::{KeyHash, RequestFingerprint, Response, Retention};
@@ -64,6 +65,7 @@ pub enum TopUpError {
 /// # Errors
 /// [`TopUpError`]. Nothing was written, except possibly with [`FlowError::OutcomeUnknown`].
 #[instrument(target = SPANS, level = "debug", skip_all)]
+#[boxed(?Send)]
 pub async fn top_up(engine: &Engine, command: TopUp) -> Result<TopUpResult, TopUpError> {
     let Money { amount, currency } = command.money;
     let request = if amount < Amount::ZERO {

@@ -18,6 +18,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 use tracing::warn;
 
+use super::erased_work::{ErasedOutcome, ErasedWork, erase, restore_type};
+
 /// Maximum wait for a free connection.
 pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -94,10 +96,15 @@ impl ConnectionPool {
     ///
     /// # Errors
     /// The error of `work`, [`sqlx::Error::PoolTimedOut`] without a free connection, or a timeout at the deadline.
-    pub async fn run<T, F>(&self, work: impl FnOnce(PgPool) -> F) -> Result<T, sqlx::Error>
+    pub async fn run<T, F>(&self, work: impl FnOnce(PgPool) -> F + Send + 'static) -> Result<T, sqlx::Error>
     where
-        F: Future<Output = Result<T, sqlx::Error>>,
+        T: Send + 'static,
+        F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
     {
+        restore_type(self.run_erased(Box::new(move |pool| erase(work(pool)))).await)
+    }
+
+    pub(crate) async fn run_erased(&self, work: ErasedWork) -> ErasedOutcome {
         let _permit = self.acquire().await?;
         let _in_use = Counted::new(self.metrics.as_ref().map(|metrics| &metrics.in_use));
         let PoolGeneration { number, pool } = self.current();

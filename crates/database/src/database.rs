@@ -3,10 +3,14 @@
 //! All database work runs on a dedicated runtime: a socket dies with the runtime that opened it, and web workers have their
 //! own. Each operation is a spawned task, so a disconnected caller cancels nothing: a transaction cancelled half-way would
 //! return its connection to the pool with the transaction open.
+//!
+//! Tasks are erased futures: a statement costs a round trip, and code that is generic over each statement's future (spawn, span,
+//! deadline, permit) made a fifth of the program.
 
 use std::future::Future;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow};
 use sqlx::query::{Map, Query};
 use sqlx::{PgPool, Postgres};
@@ -15,6 +19,7 @@ use tracing::Instrument as _;
 
 use super::connection_class::{ConnectionClass, ConnectionMetrics, ConnectionSettings};
 use super::connection_pool::ConnectionPool;
+use super::erased_work::{ErasedOutcome, ErasedWork, erase, restore_type};
 
 /// Settings of every connection; each connection class has its own statement timeout. A statement that exceeds a timeout fails for
 /// certain; no timeout covers COMMIT. A commit is durable whatever the role's default says, and `commit_batch` relies on one
@@ -111,14 +116,22 @@ impl Database {
     }
 
     /// Runs work on a connection of this class, as a task of the database runtime.
+    ///
+    /// # Errors
+    /// The error of `work`, [`sqlx::Error::PoolTimedOut`] without a free connection, or [`sqlx::Error::WorkerCrashed`] if it panics.
     pub fn run<T, F, W>(&self, work: W) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F, W>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
         W: FnOnce(PgPool) -> F + Send + 'static,
     {
+        let task = self.spawn_erased(self.run_erased(Box::new(move |pool| erase(work(pool)))));
+        async move { restore_type(task.await) }
+    }
+
+    fn run_erased(&self, work: ErasedWork) -> BoxFuture<'static, ErasedOutcome> {
         let (shared, class) = (Arc::clone(&self.shared), self.class);
-        self.spawn(async move { shared.pools[class as usize].run(work).await })
+        Box::pin(async move { shared.pools[class as usize].run_erased(work).await })
     }
 
     /// Runs a statement on a connection of this class and returns all rows.
@@ -154,25 +167,32 @@ impl Database {
     }
 
     /// Starts a task of the database runtime at once.
+    ///
+    /// # Errors
+    /// The error of `work`, or [`sqlx::Error::WorkerCrashed`] if it panics.
     pub fn spawn<T, F>(&self, work: F) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
     {
+        let task = self.spawn_erased(erase(work));
+        async move { restore_type(task.await) }
+    }
+
+    fn spawn_erased(
+        &self,
+        work: BoxFuture<'static, ErasedOutcome>,
+    ) -> impl Future<Output = ErasedOutcome> + Send + use<> {
         spawn_on(&self.shared.runtime, work)
     }
 }
 
 /// Spawns a task in the current tracing span, so that its log events belong to the request.
 #[allow(clippy::disallowed_methods)] // the only place that spawns on the database runtime
-fn spawn_on<T, F>(
+fn spawn_on(
     runtime: &Handle,
-    work: F,
-) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F>
-where
-    T: Send + 'static,
-    F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
-{
+    work: BoxFuture<'static, ErasedOutcome>,
+) -> impl Future<Output = ErasedOutcome> + Send + use<> {
     let task = runtime.spawn(work.in_current_span());
     // Keeps the caller's future small: it holds only the task handle.
     async move { task.await.unwrap_or(Err(sqlx::Error::WorkerCrashed)) }
@@ -189,9 +209,9 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         tracing::subscriber::with_default(tracing_subscriber::registry(), || {
             let request = tracing::error_span!("request");
-            let work =
-                request.in_scope(|| spawn_on(&runtime.handle().clone(), async { Ok(Span::current().id()) }));
-            let inside = runtime.block_on(work).unwrap();
+            let work = erase(async { Ok(Span::current().id()) });
+            let task = request.in_scope(|| spawn_on(runtime.handle(), work));
+            let inside: Option<tracing::span::Id> = restore_type(runtime.block_on(task)).unwrap();
             assert!(inside.is_some() && inside == request.id(), "{inside:?}");
         });
     }

@@ -7,6 +7,8 @@
 //! | [`connection_class`], [`connection_pool`] | connections of each kind of work, with their limits and metrics |
 //! | [`batcher`] | requests that arrive during a statement share the next one |
 //! | [`database_url`] | `DATABASE_URL` |
+//! | [`schema`] | migrations, SQL functions and rights |
+//! | `erased_work` | work without its type, so that running it is compiled once |
 //! | [`error`] | whether a write may have happened, and whether a retry can succeed |
 
 pub mod batcher;
@@ -14,4 +16,10 @@ pub mod connection_class;
 pub mod connection_pool;
 pub mod database;
 pub mod database_url;
+mod erased_work;
 pub mod error;
+pub mod schema;
+
+/// Makes an `async fn` return a boxed future. Its code is compiled here, once, and not in each crate that awaits it; an allocation is
+/// nothing beside the round trip to the database.
+pub use async_recursion::async_recursion as boxed;

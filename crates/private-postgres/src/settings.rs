@@ -21,6 +21,9 @@ pub enum Durability {
 /// Two nodes with 39 connections each (`store::connection_class`), the operator and a few spare ones. Each costs memory.
 const MAX_CONNECTIONS: u32 = 100;
 
+/// Several tests at once start two services each on one server.
+const MAX_CONNECTIONS_OF_TESTS: u32 = 400;
+
 /// Memory from which [`LARGE_BUFFERS`] are used. KiB.
 const LARGE_MACHINE_KIB: u64 = 2 * 1024 * 1024;
 
@@ -70,12 +73,12 @@ pub(super) fn server_arguments(durability: Durability, socket_directory: &Path) 
     for (name, value) in FIXED_SETTINGS {
         push_setting(&mut arguments, name, value);
     }
-    let (buffers, on_or_off) = match durability {
-        Durability::Durable => (buffers(), "on"),
-        Durability::ForTests => (SMALL_BUFFERS, "off"),
+    let (buffers, max_connections, on_or_off) = match durability {
+        Durability::Durable => (buffers(), MAX_CONNECTIONS, "on"),
+        Durability::ForTests => (SMALL_BUFFERS, MAX_CONNECTIONS_OF_TESTS, "off"),
     };
     push_setting(&mut arguments, "port", &PORT.to_string());
-    push_setting(&mut arguments, "max_connections", &MAX_CONNECTIONS.to_string());
+    push_setting(&mut arguments, "max_connections", &max_connections.to_string());
     push_setting(&mut arguments, "shared_buffers", buffers);
     for name in DURABLE_SETTINGS {
         push_setting(&mut arguments, name, on_or_off);

@@ -5,6 +5,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
+use vouchsafe_database::boxed;
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool, Postgres, QueryBuilder};
@@ -113,6 +114,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn recent_changes(&self) -> Result<RecentChanges, sqlx::Error> {
         let statement = sqlx::query!(
             r#"WITH settled AS MATERIALIZED (
@@ -150,6 +152,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn changed_objects(&self, ids: Vec<i64>) -> Result<ChangedObjects, sqlx::Error> {
         let statement = sqlx::query!(
             "SELECT action, subject FROM audit_log WHERE audit_id = ANY ($1)",
@@ -171,6 +174,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list(
         &self,
         filter: AuditFilter,
@@ -187,6 +191,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The next call repeats the work.
+    #[boxed]
     pub async fn fill_partners(&self) -> Result<bool, sqlx::Error> {
         self.0.run(|pool| async move { fill_partners(&pool).await }).await
     }

@@ -10,6 +10,7 @@
 //! does not suffice to compute the chain anew.
 
 use sqlx::{Connection as _, PgConnection, PgPool, PgTransaction};
+use vouchsafe_database::boxed;
 use vouchsafe_domain::audit_export::CheckpointRecord;
 use vouchsafe_domain::audit_log::CheckpointRow;
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
@@ -53,6 +54,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The next call covers the same entries.
+    #[boxed]
     pub async fn write_checkpoint(&self, key: CheckpointKey) -> Result<Option<AuditCheckpoint>, sqlx::Error> {
         self.0
             .run(move |pool| async move { write_checkpoint(&pool, &key).await })
@@ -64,6 +66,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The checkpoints that were written stay.
+    #[boxed]
     pub async fn write_checkpoints_now(
         &self,
         key: CheckpointKey,
@@ -100,6 +103,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn read_checkpoints(
         &self,
         first: i64,
@@ -118,6 +122,7 @@ impl AuditLog {
 ///
 /// # Errors
 /// [`sqlx::Error`] when the database does not answer.
+#[boxed]
 pub async fn read_checkpoints(
     connection: &mut PgConnection,
     first: i64,
@@ -142,6 +147,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list_checkpoints(
         &self,
         before: Option<i64>,

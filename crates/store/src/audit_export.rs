@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::time::Duration;
+use vouchsafe_database::boxed;
 
 use time::OffsetDateTime;
 use vouchsafe_domain::audit_export::{CheckpointRecord, ExportLine};
@@ -71,6 +72,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn read_export_batch(
         &self,
         position: i64,
@@ -148,6 +150,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn lease_export(&self, endpoint: &str) -> Result<ExportLeaseOutcome, sqlx::Error> {
         let state = sqlx::query!(
             r#"SELECT COALESCE(x.position, 0) AS "position!", COALESCE(s.newest, 0) AS "newest!"
@@ -192,6 +195,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The endpoint then receives the batch again.
+    #[boxed]
     pub async fn confirm_export(&self, lease: &mut ExportLease, accepted: i64) -> Result<bool, sqlx::Error> {
         let confirmed = sqlx::query_scalar!(
             "UPDATE audit_exports
@@ -218,6 +222,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The lease then ends by itself.
+    #[boxed]
     pub async fn release_export(&self, lease: ExportLease, delay: Duration) -> Result<(), sqlx::Error> {
         let released = sqlx::query!(
             "UPDATE audit_exports

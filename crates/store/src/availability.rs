@@ -1,5 +1,6 @@
 //! Number of free vouchers per SKU, counted from committed rows up to a cap.
 
+use vouchsafe_database::boxed;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{Product, ProductId, Sku};
 use vouchsafe_domain::stock::FreeVouchers;
@@ -11,6 +12,7 @@ impl Stock {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn count_free(&self, products: &[&Product]) -> Result<FreeVouchers, sqlx::Error> {
         let products = products.iter();
         let columns = products.map(|product| {

@@ -1,6 +1,7 @@
 //! Catalogue categories: a tree with an optional parent per category.
 
 use sqlx::{PgConnection, PgPool};
+use vouchsafe_database::boxed;
 use vouchsafe_domain::category::Category;
 
 use super::audit::{self, AuditActor};
@@ -28,6 +29,7 @@ impl Categories {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn put(
         &self,
         category: Category,
@@ -42,6 +44,7 @@ impl Categories {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list(&self) -> Result<Vec<Category>, sqlx::Error> {
         let statement = sqlx::query_as!(
             Category,

@@ -5,6 +5,7 @@
 use sqlx::PgPool;
 use sqlx::types::Json;
 use time::OffsetDateTime;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::certification::check::Check;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
@@ -36,6 +37,7 @@ impl Observations {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The write may have happened; repeating it is safe.
+    #[boxed]
     pub async fn write(&self, observations: Vec<(PartnerId, Observation)>) -> Result<(), sqlx::Error> {
         self.0
             .run(move |pool| async move { write(&pool, &observations).await })
@@ -46,6 +48,7 @@ impl Observations {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list(&self, partner_id: PartnerId) -> Result<Vec<Observation>, sqlx::Error> {
         self.0
             .run(move |pool| async move {
@@ -63,6 +66,7 @@ impl Observations {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list_since(
         &self,
         since: OffsetDateTime,
@@ -87,6 +91,7 @@ impl Observations {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn delete(&self, partner_id: PartnerId, actor: AuditActor) -> Result<bool, sqlx::Error> {
         self.0
             .run(move |pool| async move { delete_observations(&pool, partner_id, &actor).await })

@@ -9,6 +9,7 @@ mod trail;
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use time::OffsetDateTime;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest, ChangeRequestFilter, ChangeRequestStatus};
 use vouchsafe_domain::ids::{ChangeRequestId, PartnerId};
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName};
@@ -134,6 +135,7 @@ impl ChangeRequests {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find(
         &self,
         request_id: ChangeRequestId,
@@ -163,6 +165,7 @@ impl ChangeRequests {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list(
         &self,
         filter: ChangeRequestFilter,
@@ -217,6 +220,7 @@ impl ChangeRequests {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn confirm(
         &self,
         request_id: ChangeRequestId,
@@ -246,6 +250,7 @@ impl ChangeRequests {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn decline(
         &self,
         request_id: ChangeRequestId,
@@ -314,6 +319,7 @@ impl ChangeRequests {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn finish(
         &self,
         request_id: ChangeRequestId,
@@ -340,6 +346,7 @@ impl ChangeRequests {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn expire(&self) -> Result<(), sqlx::Error> {
         let statement = sqlx::query!(
             "UPDATE change_requests

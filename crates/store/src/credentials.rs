@@ -4,6 +4,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::api_scope::ApiScopes;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
@@ -82,6 +83,7 @@ impl Credentials {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn load_access(&self) -> Result<(Vec<PartnerAccess>, Vec<Credential>), sqlx::Error> {
         self.0.run(|pool| async move { load_access(&pool).await }).await
     }
@@ -90,6 +92,7 @@ impl Credentials {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn load_changed_access(
         &self,
         changed: ChangedObjects,
@@ -104,6 +107,7 @@ impl Credentials {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn purge_ended(&self) -> Result<u64, sqlx::Error> {
         let mut removed = 0;
         loop {
@@ -120,6 +124,7 @@ impl Credentials {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn issue(
         &self,
         credential: Credential,
@@ -135,6 +140,7 @@ impl Credentials {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find(&self, credential_id: CredentialId) -> Result<Option<Credential>, sqlx::Error> {
         let statement = select_credentials!("WHERE credential_id = $1", credential_id as _);
         self.0.fetch_optional(statement).await
@@ -144,6 +150,7 @@ impl Credentials {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list(
         &self,
         partner_id: PartnerId,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::time::Duration;
+use vouchsafe_database::boxed;
 
 use serde::Serialize;
 use sqlx::{Connection as _, PgConnection, PgPool, Postgres, Transaction};
@@ -81,6 +82,7 @@ impl DataKeys {
     ///
     /// # Errors
     /// [`DataKeyError`] when the database does not answer, or no new key can be wrapped.
+    #[boxed]
     pub async fn ensure(&self, wrapping: WrappingKeys) -> Result<DataKeySet, DataKeyError> {
         self.run(move |pool| async move { create_missing(&pool, &wrapping).await })
             .await
@@ -90,6 +92,7 @@ impl DataKeys {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn load(&self) -> Result<DataKeySet, sqlx::Error> {
         self.0
             .run(|pool| async move { read_key_set(&mut *pool.acquire().await?).await })
@@ -100,6 +103,7 @@ impl DataKeys {
     ///
     /// # Errors
     /// [`DataKeyError`] when the database does not answer, or the new key cannot be wrapped.
+    #[boxed]
     pub async fn next_codes_key(
         &self,
         active: KeyId,

@@ -2,6 +2,7 @@
 
 use sqlx::{Executor, PgPool, Postgres};
 use time::OffsetDateTime;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
 
 use super::database::Database;
@@ -18,6 +19,7 @@ impl StoredResponses {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn purge_expired(&self) -> Result<u64, sqlx::Error> {
         let (mut removed, mut expired_from) = (0, None);
         loop {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection};
 use time::OffsetDateTime;
+use vouchsafe_database::boxed;
 use vouchsafe_security::vault::data_key::{KeyId, WrappedKey};
 use vouchsafe_security::vault::wrapping_key::{WrappingKeyId, WrappingKeys};
 
@@ -68,6 +69,7 @@ pub enum CreateKeyOutcome {
 ///
 /// # Errors
 /// [`sqlx::Error`] when the database does not answer.
+#[boxed]
 pub async fn list_keys(database: &PgConnectOptions, count_codes: bool) -> Result<KeyReport, sqlx::Error> {
     let mut connection = PgConnection::connect_with(database).await?;
     let data_keys = sqlx::query_as!(
@@ -96,6 +98,7 @@ pub async fn list_keys(database: &PgConnectOptions, count_codes: bool) -> Result
 ///
 /// # Errors
 /// [`DataKeyError`]; nothing was changed.
+#[boxed]
 pub async fn create_data_key(
     database: &PgConnectOptions,
     wrapping: &WrappingKeys,
@@ -117,6 +120,7 @@ pub async fn create_data_key(
 ///
 /// # Errors
 /// [`DataKeyError`]; nothing was changed.
+#[boxed]
 pub async fn rewrap(
     database: &PgConnectOptions,
     wrapping: &WrappingKeys,

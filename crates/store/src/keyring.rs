@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
+use vouchsafe_database::boxed;
 
 use sqlx::PgConnection;
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
@@ -113,6 +114,7 @@ impl Keyring {
     ///
     /// # Errors
     /// [`KeyringError`]; a wrong master key is [`KeyringError::Locked`].
+    #[boxed]
     pub async fn open(data_keys: DataKeys, wrapping: WrappingKeys) -> Result<Self, KeyringError> {
         let keys = data_keys.ensure(wrapping.clone()).await?;
         let vault = RwLock::new(unlock(&wrapping, &keys).await?);
@@ -132,6 +134,7 @@ impl Keyring {
     ///
     /// # Errors
     /// [`KeyringError`].
+    #[boxed]
     pub async fn confirm(&self) -> Result<(), KeyringError> {
         let keys = self.data_keys.ensure(self.wrapping.clone()).await?;
         unlock(&self.wrapping, &keys).await.map(drop)
@@ -139,11 +142,13 @@ impl Keyring {
 
     /// Probes all wrapping keys and returns the ids of those that work, for the report of the node: a rotation to another one would lock the
     /// node out.
+    #[boxed]
     pub async fn probe_wrapping_keys(&self) -> Vec<String> {
         self.probe(|_| true).await
     }
 
     /// Probes the wrapping keys again that did not work, and returns the ids of all that work now.
+    #[boxed]
     pub async fn probe_failing_wrapping_keys(&self) -> Vec<String> {
         let failing = self.failing_wrapping_keys();
         self.probe(|id| failing.contains(id)).await
@@ -222,6 +227,7 @@ impl Keyring {
     ///
     /// # Errors
     /// [`KeyringError`] if the next key cannot be created, and the active one may encrypt nothing more.
+    #[boxed]
     pub async fn sealing_vault(&self) -> Result<Arc<Vault>, KeyringError> {
         let vault = self.vault();
         if !vault.needs_rotation() {
@@ -248,6 +254,7 @@ impl Keyring {
     ///
     /// # Errors
     /// [`KeyringError`]; the current keys stay in use.
+    #[boxed]
     pub async fn refresh(&self, max_age: Option<Duration>) -> Result<(), KeyringError> {
         let Some(newest) = self.data_keys.newest_codes_key(max_age).await? else {
             return Ok(());
@@ -265,6 +272,7 @@ impl Keyring {
     ///
     /// # Errors
     /// [`KeyringError`].
+    #[boxed]
     pub async fn reload(&self) -> Result<Arc<Vault>, KeyringError> {
         self.load(&mut *self.loading.lock().await).await
     }
@@ -313,6 +321,7 @@ impl Keyring {
 ///
 /// # Errors
 /// [`KeyringError`]; a wrong master key is [`KeyringError::Locked`].
+#[boxed]
 pub async fn load_checkpoint_key(
     connection: &mut PgConnection,
     wrapping: &WrappingKeys,

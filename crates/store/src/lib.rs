@@ -41,7 +41,6 @@ mod reencryption;
 mod reserved_stock;
 mod revocation;
 mod rotation;
-pub mod schema;
 mod search;
 mod security_events;
 mod service_role;
@@ -57,9 +56,11 @@ mod webhooks;
 
 use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Handle;
+use vouchsafe_database::boxed;
 use vouchsafe_security::environment::Environment;
 
 use connection_class::ConnectionClass;
+pub use vouchsafe_database::schema;
 use vouchsafe_database::{batcher, connection_class, connection_pool, database, error};
 
 pub use audit::{AuditActor, AuditLog, ChangedObjects, RecentChanges};
@@ -219,6 +220,7 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn connection_budget(&self, lanes: u16) -> Result<ConnectionBudget, sqlx::Error> {
         connection_budget::load(&self.database, lanes).await
     }
@@ -228,6 +230,7 @@ impl PgStore {
     ///
     /// # Errors
     /// [`PrepareError`] when the database does not answer, belongs to the other environment, is not durable, or is not migrated.
+    #[boxed]
     pub async fn prepare(&self, expected: Environment) -> Result<(), PrepareError> {
         deployment::prepare(&self.database, expected).await
     }
@@ -236,6 +239,7 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when it does not respond.
+    #[boxed]
     pub async fn ping(&self) -> Result<bool, sqlx::Error> {
         Quarantine(self.database.on(ConnectionClass::Lease))
             .is_active()

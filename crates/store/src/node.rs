@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use vouchsafe_database::boxed;
 
 use sqlx::PgPool;
 use sqlx::postgres::PgConnectOptions;
@@ -74,6 +75,7 @@ impl PgNode {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn start(database: &Database, name: String) -> Result<Self, sqlx::Error> {
         let identity = database.run(|pool| async move { node_identity::start(&pool, name).await });
         let identity = identity.await?;
@@ -107,6 +109,7 @@ impl PgNode {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn share_limits(
         &self,
         limiter: Arc<RateLimiter>,
@@ -148,6 +151,7 @@ impl PgNode {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn renew_lease(&self) -> Result<bool, sqlx::Error> {
         let node = self.identity.clone();
         let guard = Arc::clone(&self.lease_lock).lock_owned().await;
@@ -171,6 +175,7 @@ impl PgNode {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer; [`Self::has_older_peers`] keeps its value.
+    #[boxed]
     pub async fn look_for_older_peers(&self) -> Result<(), sqlx::Error> {
         let database = self.database.on(ConnectionClass::Jobs);
         let has_older = database
@@ -200,6 +205,7 @@ impl PgNode {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer; other nodes then take the stock over on demand.
+    #[boxed]
     pub async fn end_lease(&self) -> Result<(), sqlx::Error> {
         let node = self.identity.clone();
         // A renewal whose caller has stopped waiting still runs, and would give the lease back.
@@ -214,6 +220,7 @@ impl PgNode {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn purge_stock_demands(&self) -> Result<(), sqlx::Error> {
         self.database
             .run(|pool| async move { stock_demands::purge_ended(&pool).await })
@@ -224,6 +231,7 @@ impl PgNode {
     ///
     /// # Errors
     /// [`Unavailable`] when the database does not answer. The audit entry may have been committed; no code was returned.
+    #[boxed]
     pub async fn retrieve_codes(&self, retrieval: CodeRetrieval) -> Result<RetrievalOutcome, Unavailable> {
         self.retrievals.submit(retrieval).await
     }
@@ -232,6 +240,7 @@ impl PgNode {
     ///
     /// # Errors
     /// [`Unavailable`] when the database does not answer.
+    #[boxed]
     pub async fn find_order(
         &self,
         partner_id: PartnerId,
@@ -244,6 +253,7 @@ impl PgNode {
     ///
     /// # Errors
     /// [`Unavailable`] when the database does not answer.
+    #[boxed]
     pub async fn list_wallets(&self, partner_id: PartnerId) -> Result<Vec<Wallet>, Unavailable> {
         self.wallets.submit(partner_id).await
     }
@@ -252,6 +262,7 @@ impl PgNode {
     ///
     /// # Errors
     /// [`Unavailable`] when the database does not answer.
+    #[boxed]
     pub async fn read_feed(
         &self,
         partner_id: PartnerId,

@@ -1,5 +1,6 @@
 //! List of the deployment's nodes.
 
+use vouchsafe_database::boxed;
 use vouchsafe_domain::node::NodeRow;
 
 use super::database::Database;
@@ -14,6 +15,7 @@ impl Nodes {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn report_wrapping_keys(
         &self,
         node: &NodeIdentity,
@@ -32,6 +34,7 @@ impl Nodes {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list(&self) -> Result<Vec<NodeRow>, sqlx::Error> {
         let nodes = sqlx::query_as!(
             NodeRow,

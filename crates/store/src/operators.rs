@@ -10,6 +10,7 @@ mod tokens;
 
 use sqlx::postgres::{PgConnectOptions, PgRow};
 use sqlx::{Connection as _, PgConnection};
+use vouchsafe_database::boxed;
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName, OperatorTokenSummary, Role};
 
 pub use identities::{ProviderIdentity, ProviderSignIn};
@@ -45,6 +46,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list(&self) -> Result<Vec<OperatorAccount>, sqlx::Error> {
         let statement = query_accounts!("SELECT", r#"FROM operators ORDER BY name COLLATE "C""#);
         self.0.fetch_all(statement).await
@@ -52,6 +54,7 @@ impl Operators {
 
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find(&self, name: OperatorName) -> Result<Option<OperatorAccount>, sqlx::Error> {
         let statement = query_accounts!("SELECT", "FROM operators WHERE name = $1", name as _);
         self.0.fetch_optional(statement).await
@@ -61,6 +64,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn create(
         &self,
         name: OperatorName,
@@ -81,6 +85,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn change(
         &self,
         name: OperatorName,
@@ -103,6 +108,7 @@ impl Operators {
 ///
 /// # Errors
 /// [`sqlx::Error`] when the database does not answer or is not migrated.
+#[boxed]
 pub async fn create_admin(
     database: &PgConnectOptions,
     token: &NewOperatorToken,

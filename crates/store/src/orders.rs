@@ -7,6 +7,7 @@ mod list;
 use sqlx::types::Json;
 use sqlx::{PgPool, Postgres, QueryBuilder};
 use time::{Date, OffsetDateTime};
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, StockId, VoucherId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::order::{
@@ -147,6 +148,7 @@ impl Orders {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find_status(
         &self,
         partner_id: PartnerId,

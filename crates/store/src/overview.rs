@@ -1,5 +1,6 @@
 //! Numbers of objects that wait, for the operators' overview.
 
+use vouchsafe_database::boxed;
 use vouchsafe_domain::overview::OpenWork;
 use vouchsafe_domain::webhook::FAILING_THRESHOLD;
 
@@ -11,6 +12,7 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn count_open_work(&self) -> Result<OpenWork, sqlx::Error> {
         let counted = sqlx::query_as!(
             OpenWork,

@@ -1,6 +1,7 @@
 //! Creation of a partner with its first credential, in one transaction.
 
 use sqlx::PgPool;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::partner::Partner;
 use vouchsafe_security::credential::Credential;
 
@@ -13,6 +14,7 @@ impl Partners {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn create(
         &self,
         partner: Partner,

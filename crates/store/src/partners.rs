@@ -5,6 +5,7 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::limits::Limits;
@@ -85,6 +86,7 @@ impl Partners {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find(&self, partner_id: PartnerId) -> Result<Option<Partner>, sqlx::Error> {
         let statement = select_partners!("WHERE partner_id = $1", partner_id as _);
         self.0.fetch_optional(statement).await
@@ -94,6 +96,7 @@ impl Partners {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list(
         &self,
         filter: PartnerFilter,
@@ -121,6 +124,7 @@ impl Partners {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn change(
         &self,
         partner_id: PartnerId,
@@ -138,6 +142,7 @@ impl Partners {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn purge_usage(&self) -> Result<(), sqlx::Error> {
         self.0
             .run(|pool| async move { cap_usage::purge(&pool).await })

@@ -2,6 +2,7 @@
 
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutSearch, PayoutStatus};
@@ -46,6 +47,7 @@ impl Payouts {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find(
         &self,
         partner_id: PartnerId,
@@ -58,6 +60,7 @@ impl Payouts {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find_owner(&self, payout_id: PayoutId) -> Result<Option<PartnerId>, sqlx::Error> {
         let statement = sqlx::query!(
             r#"SELECT partner_id AS "partner_id: PartnerId" FROM payouts WHERE payout_id = $1"#,
@@ -71,6 +74,7 @@ impl Payouts {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn audit_destination_read(
         &self,
         partner_id: PartnerId,
@@ -99,6 +103,7 @@ impl Payouts {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list(
         &self,
         search: PayoutSearch,

@@ -6,6 +6,7 @@
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::view::ProductView;
 use vouchsafe_domain::product::{
@@ -80,6 +81,7 @@ impl Products {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn load_all(&self) -> Result<Vec<Product>, sqlx::Error> {
         self.0.fetch_all(select_products!("")).await
     }
@@ -88,6 +90,7 @@ impl Products {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find(&self, product_id: ProductId) -> Result<Option<Product>, sqlx::Error> {
         let statement = select_products!("WHERE product_id = $1", product_id as _);
         self.0.fetch_optional(statement).await
@@ -97,6 +100,7 @@ impl Products {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list(&self, after: Option<String>, limit: usize) -> Result<Vec<Product>, sqlx::Error> {
         let statement = select_products!(
             "WHERE $1::text IS NULL OR product_id > $1
@@ -112,6 +116,7 @@ impl Products {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn put(&self, product: Product, actor: AuditActor) -> Result<PutProductOutcome, sqlx::Error> {
         self.0
             .run(move |pool| async move { put(&pool, product, &actor).await })

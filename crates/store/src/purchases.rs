@@ -10,6 +10,7 @@ pub(super) mod view;
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::{ExpiryPolicy, ProductId};
@@ -68,6 +69,7 @@ impl Purchases {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn create(
         &self,
         partner_id: PartnerId,
@@ -106,6 +108,7 @@ impl Purchases {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer, or the purchase does not exist.
+    #[boxed]
     pub async fn find(&self, purchase_id: Uuid) -> Result<Purchase, sqlx::Error> {
         let statement = select_purchases!("WHERE purchase_id = $1", purchase_id);
         self.0
@@ -119,6 +122,7 @@ impl Purchases {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list_sent(
         &self,
         vendor: String,
@@ -152,6 +156,7 @@ impl Purchases {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list_open(
         &self,
         partner_id: PartnerId,

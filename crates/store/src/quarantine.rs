@@ -1,6 +1,7 @@
 //! Quarantine of stock: withdrawal of what was sold on a lost timeline of the database, and release of the rest.
 
 use std::collections::HashSet;
+use vouchsafe_database::boxed;
 
 use serde::Serialize;
 use sqlx::PgConnection;
@@ -74,6 +75,7 @@ impl Quarantine {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The stock may be quarantined.
+    #[boxed]
     pub async fn start(&self, reason: String, actor: AuditActor) -> Result<(), sqlx::Error> {
         self.0
             .run(move |pool| async move {
@@ -87,6 +89,7 @@ impl Quarantine {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn count(&self) -> Result<u64, sqlx::Error> {
         let count = sqlx::query!(
             r#"SELECT count(*) AS "vouchers!"
@@ -102,6 +105,7 @@ impl Quarantine {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn is_active(&self) -> Result<bool, sqlx::Error> {
         let active = sqlx::query!("SELECT only_row FROM continuity WHERE quarantined_at IS NOT NULL");
         Ok(self
@@ -115,6 +119,7 @@ impl Quarantine {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The vouchers may be out of sale.
+    #[boxed]
     pub async fn withdraw_sold(
         &self,
         sold: Vec<SoldVoucher>,
@@ -156,6 +161,7 @@ impl Quarantine {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The stock may be released.
+    #[boxed]
     pub async fn release(
         &self,
         ground: ReleaseGround,

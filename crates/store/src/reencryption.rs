@@ -9,6 +9,7 @@ use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection, PgPool};
 use time::OffsetDateTime;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 use vouchsafe_security::vault::data_key::KeyId;
@@ -153,6 +154,7 @@ impl ReencryptionBatch {
 ///
 /// # Errors
 /// [`sqlx::Error`] when the database does not answer.
+#[boxed]
 pub async fn request_reencryption(database: &PgConnectOptions) -> Result<RequestOutcome, sqlx::Error> {
     let mut connection = PgConnection::connect_with(database).await?;
     let mut transaction = connection.begin().await?;
@@ -215,6 +217,7 @@ impl Reencryptions {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn next_batch(&self) -> Result<Option<ReencryptionBatch>, sqlx::Error> {
         self.0.run(|pool| async move { next_batch(&pool).await }).await
     }
@@ -224,6 +227,7 @@ impl Reencryptions {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. Repeating is safe.
+    #[boxed]
     pub async fn store(
         &self,
         batch: ReencryptionBatch,

@@ -5,6 +5,7 @@
 
 use uuid::Uuid;
 use vouchsafe_actors::ports::vendors::ReservedStock;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 
@@ -21,6 +22,7 @@ impl Reservations {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn release_remainder(&self, purchase_id: Uuid) -> Result<Option<Sku>, sqlx::Error> {
         let statement = sqlx::query_as!(
             Sku,
@@ -47,6 +49,7 @@ impl Reservations {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list(&self, limit: usize) -> Result<Vec<ReservedStock>, sqlx::Error> {
         let statement = sqlx::query!(
             r#"WITH reservations AS MATERIALIZED (
@@ -84,6 +87,7 @@ impl Reservations {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn release(&self, reservation_ids: Vec<Uuid>) -> Result<(), sqlx::Error> {
         let statement = sqlx::query!(
             "WITH released AS MATERIALIZED (

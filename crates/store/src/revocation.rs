@@ -7,6 +7,7 @@
 //! | revoke those that are live, each with an audit entry | other nodes learn from the audit trail which credentials changed |
 
 use sqlx::PgPool;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_domain::revocation::{DescendantPolicy, Revocation};
 
@@ -19,6 +20,7 @@ impl Credentials {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn revoke(
         &self,
         credential_id: CredentialId,

@@ -13,6 +13,7 @@
 
 use sqlx::{PgConnection, PgPool};
 use time::{Duration, OffsetDateTime};
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_security::credential::Credential;
 use vouchsafe_security::credential_summary::CredentialSummary;
@@ -65,6 +66,7 @@ impl Credentials {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn rotate(
         &self,
         rotation: RotationRequest,
@@ -80,6 +82,7 @@ impl Credentials {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn record_first_use(
         &self,
         credential_id: CredentialId,
@@ -97,6 +100,7 @@ impl Credentials {
     }
 }
 
+#[boxed]
 async fn rotate(
     pool: &PgPool,
     rotation: RotationRequest,

@@ -5,6 +5,7 @@
 
 use sqlx::PgPool;
 use uuid::Uuid;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::{
     ChangeRequestId, CredentialId, DeliveryId, DriftId, OrderId, PartnerId, PayoutId, TransactionId,
     VoucherId, WebhookId,
@@ -44,6 +45,7 @@ impl Search {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find(&self, text: String, limit: usize) -> Result<Vec<SearchResult>, sqlx::Error> {
         self.0
             .run(move |pool| async move {

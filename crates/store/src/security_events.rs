@@ -3,6 +3,7 @@
 use serde::Serialize;
 use sqlx::PgPool;
 use time::OffsetDateTime;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_security::security_event::SecurityEventSummary;
 
@@ -30,6 +31,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn write_security_events(&self, events: Vec<SecurityEventSummary>) -> Result<(), sqlx::Error> {
         self.0
             .run(move |pool| async move { write(&pool, &events).await })

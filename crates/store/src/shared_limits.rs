@@ -10,6 +10,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use vouchsafe_database::boxed;
 
 use futures_util::future::join_all;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
@@ -86,6 +87,7 @@ impl SharedLimits {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn join(&self) -> Result<(), sqlx::Error> {
         if self.limiter.sharing().nodes > 1 {
             sleep_until(self.started_at + JOIN_DELAY).await;
@@ -98,6 +100,7 @@ impl SharedLimits {
     /// # Errors
     /// [`Exhausted`]: the request is over a limit and was not counted, unless other requests reached the ceiling at the same time: then
     /// it counts against its credential.
+    #[boxed]
     pub async fn acquire(&self, keys: RateLimitKeys) -> Result<RateLimitStatus, Exhausted> {
         let Some(ceiling) = keys.ceiling else {
             return self.acquire_one(keys.own).await;
@@ -155,6 +158,7 @@ impl SharedLimits {
     }
 
     /// Runs a round each second. Never returns.
+    #[boxed]
     pub async fn run(&self) {
         let mut tick = interval(ROUND_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -181,6 +185,7 @@ impl SharedLimits {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. What was not published stays so.
+    #[boxed]
     pub async fn synchronize(&self) -> Result<(), sqlx::Error> {
         let nodes = self.count_nodes().await?;
         if nodes == 1 && self.limiter.sharing().nodes > 1 {
@@ -191,6 +196,7 @@ impl SharedLimits {
     }
 
     /// Publishes the last counts, before the node stops.
+    #[boxed]
     pub async fn leave(&self) {
         if let Err(error) = self.synchronize().await {
             warn!(error.message = %error, "cannot publish the last counts of rate limits; no other node counts them");
@@ -201,6 +207,7 @@ impl SharedLimits {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn refresh(&self, owners: Vec<Uuid>) -> Result<(), sqlx::Error> {
         if self.limiter.sharing().nodes == 1 {
             return Ok(());
@@ -218,6 +225,7 @@ impl SharedLimits {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn purge(&self) -> Result<(), sqlx::Error> {
         self.database
             .run(|pool| async move { rate_limit_usage::purge(&pool).await })

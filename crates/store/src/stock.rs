@@ -11,6 +11,7 @@ mod sales;
 mod void;
 
 use std::collections::HashSet;
+use vouchsafe_database::boxed;
 
 use sqlx::{PgConnection, PgPool};
 use time::Date;
@@ -172,6 +173,7 @@ impl Stock {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn generate_ids(&self, count: usize) -> Result<NewStockIds, sqlx::Error> {
         self.0
             .run(move |pool| async move { generate_ids(&pool, count).await })
@@ -182,6 +184,7 @@ impl Stock {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn open_batch(&self, vendor: String, batch: String) -> Result<ImportBatch, sqlx::Error> {
         let statement = sqlx::query_as!(
             ImportBatch,
@@ -202,6 +205,7 @@ impl Stock {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find_known_codes(
         &self,
         indexes: Vec<BlindIndex>,
@@ -225,6 +229,7 @@ impl Stock {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The batch may have been imported.
+    #[boxed]
     pub async fn import(&self, batch: StockBatch, actor: AuditActor) -> Result<ImportOutcome, sqlx::Error> {
         self.0
             .run(move |pool| async move { import::import(&pool, &batch, &actor).await })

@@ -3,6 +3,7 @@
 mod list;
 
 use time::OffsetDateTime;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::{OrderId, PartnerId, PayoutId, TransactionId};
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::ledger::transaction::Transaction;
@@ -50,6 +51,7 @@ impl Transactions {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find(
         &self,
         partner_id: PartnerId,

@@ -6,6 +6,7 @@
 use serde::Serialize;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool};
+use vouchsafe_database::boxed;
 use vouchsafe_domain::vendor::{AdapterKind, Vendor};
 use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::SealedBlob;
@@ -90,6 +91,7 @@ impl VendorConfigs {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn put(&self, terms: VendorConfig, actor: AuditActor) -> Result<PutVendorOutcome, sqlx::Error> {
         self.0
             .run(move |pool| async move { put(&pool, terms, &actor).await })
@@ -100,6 +102,7 @@ impl VendorConfigs {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list(&self) -> Result<Vec<Vendor>, sqlx::Error> {
         let statement = query_vendors!("SELECT", r#"FROM vendors ORDER BY vendor_id COLLATE "C""#);
         self.0.fetch_all(statement.map(|found| found.vendor)).await
@@ -109,6 +112,7 @@ impl VendorConfigs {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find(&self, vendor_id: String) -> Result<Option<VendorWithCredential>, sqlx::Error> {
         self.0.fetch_optional(find(&vendor_id)).await
     }

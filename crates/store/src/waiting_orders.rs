@@ -3,6 +3,7 @@
 //! Triggers maintain `order_demands` (migrations 0012 and 0013): a change of an order and the end of a purchase make it due.
 
 use std::time::Duration;
+use vouchsafe_database::boxed;
 
 use sqlx::pool::PoolConnection;
 use sqlx::{Connection as _, Executor as _, PgConnection, Postgres};
@@ -39,6 +40,7 @@ impl WaitingOrders {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn try_lock_serving(&self) -> Result<Option<PgServingLock>, sqlx::Error> {
         let database = self.0.clone();
         let connection = self.0.run(|pool| async move {
@@ -64,6 +66,7 @@ impl WaitingOrders {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn claim_due(&self, limit: usize) -> Result<Vec<WaitingOrder>, sqlx::Error> {
         // Visits the SKUs by skipping along the index, and of each only what is due. Claimed rows are locked, so their places are
         // stable, and no estimate of their number makes a join of them. The delay grows with the order's age, so that
@@ -132,6 +135,7 @@ impl WaitingOrders {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list_for_sku(
         &self,
         sku: Sku,
@@ -160,6 +164,7 @@ impl WaitingOrders {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn expedite(&self, sku: Sku, after: OrderId) -> Result<(), sqlx::Error> {
         let statement = sqlx::query!(
             "UPDATE order_demands AS d
@@ -185,6 +190,7 @@ impl WaitingOrders {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn expedite_after_clock_change(&self) -> Result<(), sqlx::Error> {
         let statement = sqlx::query!(
             "UPDATE order_demands AS d

@@ -98,7 +98,7 @@ async fn try_finish(
         let message = "the sign-in was not begun in this browser within the last 10 minutes, or was declined; sign in again";
         return Err(ApiError::new(Code::InvalidCredentials, message));
     };
-    let identity = match provider.finish(&pending, callback.code).await {
+    let identity = match provider.finish(&pending, callback.code, now_s).await {
         Ok(identity) => identity,
         Err(error @ OidcError::Unavailable(_)) => return Err(unavailable(&error)),
         Err(OidcError::Refused(reason)) => {

@@ -97,7 +97,7 @@ async fn replay_during_flush(changes: impl FnOnce(i64) -> QueueChanges) -> Optio
     let flush = flush_request(lease, changes(number), LeaseAction::Release);
     let (replayed, page) = overlap(
         &subject,
-        try_replay(&subject, endpoint.webhook_id, number..=number),
+        Box::pin(try_replay(&subject, endpoint.webhook_id, number..=number)),
         process.outbox.flush(endpoint.webhook_id, flush),
     )
     .await;
@@ -120,7 +120,10 @@ async fn replay_concurrent_with_last_flush_of_lease_stays_due() {
         cursor,
         ..QueueChanges::default()
     };
-    assert_eq!(replay_during_flush(cursor).await, Some((RowState::Waiting, 0)));
+    assert_eq!(
+        Box::pin(replay_during_flush(cursor)).await,
+        Some((RowState::Waiting, 0))
+    );
 }
 
 /// The flush of an attempt blocks on a replay of the same delivery and does not overwrite it.
@@ -142,7 +145,10 @@ async fn replay_concurrent_with_end_of_attempt_stays_due() {
         }],
         recovered: false,
     };
-    assert_eq!(replay_during_flush(failed).await, Some((RowState::Waiting, 0)));
+    assert_eq!(
+        Box::pin(replay_during_flush(failed)).await,
+        Some((RowState::Waiting, 0))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -152,8 +158,8 @@ async fn replay_concurrent_with_removal_leaves_nothing() {
     let number = endpoint.commit(1).await;
     let outcome = overlap(
         &subject,
-        try_remove(&subject, endpoint.webhook_id),
-        try_replay(&subject, endpoint.webhook_id, number..=number),
+        Box::pin(try_remove(&subject, endpoint.webhook_id)),
+        Box::pin(try_replay(&subject, endpoint.webhook_id, number..=number)),
     )
     .await;
     assert_eq!(outcome, (true, ReplayOutcome::WebhookNotFound));

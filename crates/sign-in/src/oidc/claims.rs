@@ -1,51 +1,56 @@
 //! Claims of an ID token or of the userinfo endpoint that identify a person, and how the two are combined.
 
-use openidconnect::{AdditionalClaims, EndUserEmail};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 
 use super::roles::{Identity, RoleMapping};
 
-/// Claims beyond the standard ones.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct GroupClaims {
+/// The claims as a provider sends them.
+#[derive(Deserialize)]
+struct SourceClaims {
+    email: Option<String>,
+    email_verified: Option<bool>,
     /// `None` if the claim is absent, which is not the same as a person without groups.
     #[serde(default, deserialize_with = "one_or_many")]
-    pub(super) groups: Option<Vec<String>>,
+    groups: Option<Vec<String>>,
 }
 
-impl AdditionalClaims for GroupClaims {}
-
-/// Some providers send a person's only group as a string.
-fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+/// A claim with one value may be a string instead of a list: the audience of a token always, a person's only group at some providers.
+pub(super) fn one_or_many<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<String>>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Groups {
+    enum Values {
         One(String),
         Many(Vec<String>),
     }
-    Ok(Option::deserialize(deserializer)?.map(|groups| match groups {
-        Groups::One(group) => vec![group],
-        Groups::Many(groups) => groups,
+    Ok(Option::deserialize(deserializer)?.map(|values| match values {
+        Values::One(value) => vec![value],
+        Values::Many(values) => values,
     }))
 }
 
 /// What one source says about a person.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "SourceClaims")]
 pub(super) struct PersonClaims {
     /// With its verification; `None` if the source lacks one of the two.
     email: Option<(String, bool)>,
     groups: Option<Vec<String>>,
 }
 
-impl PersonClaims {
-    pub(super) fn new(email: Option<&EndUserEmail>, is_verified: Option<bool>, groups: &GroupClaims) -> Self {
+impl From<SourceClaims> for PersonClaims {
+    fn from(claims: SourceClaims) -> Self {
+        // Other letters than ASCII may become ASCII in lower case, and with it another person's address.
+        let email = claims.email.map(|email| email.to_ascii_lowercase());
         Self {
-            // Other letters than ASCII may become ASCII in lower case, and with it another person's address.
-            email: email.map(|email| email.to_ascii_lowercase()).zip(is_verified),
-            groups: groups.groups.clone(),
+            email: email.zip(claims.email_verified),
+            groups: claims.groups,
         }
     }
+}
 
+impl PersonClaims {
     /// Whether a claim is missing that decides on the person's name or role.
     pub(super) fn lacks_any_of(&self, mapping: &RoleMapping) -> bool {
         self.email.is_none() || (mapping.has_groups() && self.groups.is_none())
@@ -75,7 +80,7 @@ mod tests {
     use super::*;
 
     fn groups(json: &str) -> Option<Option<Vec<String>>> {
-        serde_json::from_str::<GroupClaims>(json)
+        serde_json::from_str::<PersonClaims>(json)
             .ok()
             .map(|claims| claims.groups)
     }
@@ -94,8 +99,11 @@ mod tests {
 
     fn person(email: Option<&str>, is_verified: Option<bool>, groups: Option<&[&str]>) -> PersonClaims {
         let groups = groups.map(|groups| groups.iter().map(|group| (*group).to_owned()).collect());
-        let email = email.map(|email| EndUserEmail::new(email.to_owned()));
-        PersonClaims::new(email.as_ref(), is_verified, &GroupClaims { groups })
+        PersonClaims::from(SourceClaims {
+            email: email.map(ToOwned::to_owned),
+            email_verified: is_verified,
+            groups,
+        })
     }
 
     #[test]

@@ -8,12 +8,26 @@
 //!
 //! Nothing is stored on the server between the steps, so any node finishes what another one began.
 
+mod authorization_request;
 mod cached_lookup;
 mod claims;
+mod error;
+mod exchange;
+mod id_token;
+mod key_set;
+mod metadata;
 mod pending;
 mod provider;
+mod registered_claims;
 mod roles;
+mod signature_scheme;
+mod signed_token;
+#[cfg(test)]
+mod testing;
+mod token_endpoint;
+mod userinfo;
 
+pub use error::OidcError;
 pub use pending::{MAX_AGE_S, PendingSignIn};
-pub use provider::{OidcError, OidcProvider, OidcSettings};
+pub use provider::{OidcProvider, OidcSettings};
 pub use roles::{Identity, InvalidRoleMapping, RoleMapping};

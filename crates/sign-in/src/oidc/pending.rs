@@ -1,5 +1,9 @@
 //! A sign-in that the provider has not finished: what the browser keeps of it in a cookie.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::error::Unspecified;
+use ring::rand::{SecureRandom as _, SystemRandom};
 use url::form_urlencoded;
 
 use crate::next_path::NextPath;
@@ -20,7 +24,27 @@ pub struct PendingSignIn {
     pub begun_at_s: i64,
 }
 
+/// Random bytes of the state and of the nonce.
+const TOKEN_BYTES: usize = 16;
+
+/// Random bytes of the verifier: at least 32, so that it has 43 characters (RFC 7636 4.1).
+const VERIFIER_BYTES: usize = 32;
+
 impl PendingSignIn {
+    /// A sign-in with new secrets.
+    ///
+    /// # Errors
+    /// If the operating system provides no random bytes.
+    pub(super) fn generate(next: NextPath, begun_at_s: i64) -> Result<Self, Unspecified> {
+        Ok(Self {
+            state: random_text::<TOKEN_BYTES>()?,
+            nonce: random_text::<TOKEN_BYTES>()?,
+            verifier: random_text::<VERIFIER_BYTES>()?,
+            next,
+            begun_at_s,
+        })
+    }
+
     /// The value of the cookie.
     #[must_use]
     pub fn to_cookie(&self) -> String {
@@ -54,9 +78,27 @@ impl PendingSignIn {
     }
 }
 
+fn random_text<const BYTES: usize>() -> Result<String, Unspecified> {
+    let mut bytes = [0; BYTES];
+    SystemRandom::new().fill(&mut bytes)?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_of_a_sign_in_are_random_and_long_enough() {
+        let generate = || PendingSignIn::generate(NextPath::parse_or_root("/"), 0).unwrap();
+        let (first, second) = (generate(), generate());
+        assert_eq!(
+            (first.state.len(), first.nonce.len(), first.verifier.len()),
+            (22, 22, 43)
+        );
+        assert!(first.state != second.state && first.nonce != second.nonce);
+        assert!(first.verifier != second.verifier && first.state != first.nonce);
+    }
 
     #[test]
     fn callback_belongs_to_a_recent_sign_in_of_the_same_state() {

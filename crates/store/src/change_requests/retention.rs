@@ -1,6 +1,7 @@
 //! End of the requests' retention.
 
 use time::OffsetDateTime;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::ChangeRequestId;
 
 use super::ChangeRequests;
@@ -13,6 +14,7 @@ impl ChangeRequests {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn purge_ended(&self, now: OffsetDateTime) -> Result<(), sqlx::Error> {
         // By the ID, which begins with the time of the request: the primary key finds nothing or a few rows.
         let oldest = ChangeRequestId::lower_bound_at(now - time::Duration::days(REQUEST_DAYS.into()));

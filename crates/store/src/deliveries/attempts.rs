@@ -10,6 +10,7 @@
 //! Rows lie in partitions by the attempt's start, so a list reads the newest partitions until its page is full.
 
 use std::sync::Arc;
+use vouchsafe_database::boxed;
 
 use sqlx::{FromRow, PgPool, Postgres, QueryBuilder};
 use time::OffsetDateTime;
@@ -28,6 +29,7 @@ impl DeliveryLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer, or a partition that is missing cannot be created.
+    #[boxed]
     pub async fn insert_attempts(
         &self,
         attempts: Arc<[(AttemptId, EndedAttempt)]>,
@@ -41,6 +43,7 @@ impl DeliveryLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list_attempts(
         &self,
         webhook_id: WebhookId,

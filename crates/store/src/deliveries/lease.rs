@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
+use vouchsafe_database::boxed;
 
 use sqlx::PgPool;
 use vouchsafe_actors::delivery::outbox::{LEASE_DURATION, Lease, LeasedEndpoint};
@@ -114,6 +115,7 @@ impl PgNode {
     ///
     /// # Errors
     /// [`Unavailable`] when the database does not answer.
+    #[boxed]
     pub async fn list_due_endpoints(&self) -> Result<Vec<DueEndpoint>, Unavailable> {
         let node = self.identity();
         let statement = sqlx::query_as!(
@@ -142,6 +144,7 @@ impl PgNode {
     ///
     /// # Errors
     /// [`Unavailable`] when the database does not answer.
+    #[boxed]
     pub async fn load_endpoint_roster(&self) -> Result<EndpointRoster, Unavailable> {
         let loaded = self.delivery_database().run(move |pool| async move {
             let rows = list_enabled(&pool).await?;

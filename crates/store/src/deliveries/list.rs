@@ -3,6 +3,7 @@
 use sqlx::PgPool;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::delivery::view::{DeliveryFilter, DeliveryState, DeliveryView};
 use vouchsafe_domain::delivery::{DeliveryAttempt, WebhookEvent};
 use vouchsafe_domain::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
@@ -53,6 +54,7 @@ impl DeliveryLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find(&self, delivery_id: DeliveryId) -> Result<Option<DeliveryView>, sqlx::Error> {
         self.0.fetch_optional(find_delivery(delivery_id)).await
     }
@@ -61,6 +63,7 @@ impl DeliveryLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find_with_event(
         &self,
         delivery_id: DeliveryId,
@@ -80,6 +83,7 @@ impl DeliveryLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list(
         &self,
         filter: DeliveryFilter,
@@ -108,6 +112,7 @@ impl DeliveryLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn purge_ended(&self) -> Result<u64, sqlx::Error> {
         let mut removed = 0;
         loop {

@@ -10,6 +10,7 @@
 
 use sqlx::{Executor as _, PgPool};
 use time::{Date, Duration, OffsetDateTime};
+use vouchsafe_database::boxed;
 
 use crate::deliveries::DeliveryLog;
 
@@ -35,6 +36,7 @@ impl DeliveryLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer or refuses to create a partition.
+    #[boxed]
     pub async fn maintain_attempt_partitions(
         &self,
         now: OffsetDateTime,

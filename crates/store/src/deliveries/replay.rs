@@ -8,6 +8,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::delivery::view::DeliveryView;
 use vouchsafe_domain::event_kind::EventKinds;
@@ -45,6 +46,7 @@ impl DeliveryLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn replay_events(
         &self,
         partner_id: PartnerId,
@@ -65,6 +67,7 @@ impl DeliveryLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn replay(
         &self,
         delivery_id: DeliveryId,

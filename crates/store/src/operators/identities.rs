@@ -1,6 +1,7 @@
 //! Operators who sign in at an identity provider: the links of their accounts, and the sessions that begin there.
 
 use sqlx::{PgConnection, PgPool};
+use vouchsafe_database::boxed;
 use vouchsafe_domain::operator::{OperatorAccount, OperatorIdentity, OperatorName, Role};
 use vouchsafe_domain::operator_session::{OperatorSession, SignInMethod};
 
@@ -33,6 +34,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn sign_in_identity(
         &self,
         identity: ProviderIdentity,
@@ -47,6 +49,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find_identity(
         &self,
         operator: OperatorName,
@@ -65,6 +68,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn unlink_identity(
         &self,
         operator: OperatorName,

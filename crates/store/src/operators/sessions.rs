@@ -5,6 +5,7 @@
 
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::OperatorSessionId;
 use vouchsafe_domain::operator::{OperatorName, Role};
 use vouchsafe_domain::operator_session::{
@@ -85,6 +86,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find_session_holder(
         &self,
         hash: OperatorTokenHash,
@@ -99,6 +101,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list_sessions(
         &self,
         filter: SessionFilter,
@@ -121,6 +124,7 @@ impl Operators {
 
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find_session(
         &self,
         session_id: OperatorSessionId,
@@ -137,6 +141,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn end_session(
         &self,
         session_id: OperatorSessionId,
@@ -156,6 +161,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn purge_sessions(&self) -> Result<(), sqlx::Error> {
         // Without an index: a person signs in once per working day.
         let sessions = sqlx::query!(

@@ -3,6 +3,7 @@
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection, PgPool};
 use time::OffsetDateTime;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::operator::OperatorName;
 use vouchsafe_domain::operator_session::{OperatorSession, SignInMethod};
 use vouchsafe_security::operator_token::OperatorTokenHash;
@@ -27,6 +28,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn issue_sign_in_link(
         &self,
         operator: OperatorName,
@@ -45,6 +47,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find_sign_in_link(
         &self,
         hash: OperatorTokenHash,
@@ -67,6 +70,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn redeem_sign_in_link(
         &self,
         hash: OperatorTokenHash,
@@ -82,6 +86,7 @@ impl Operators {
 ///
 /// # Errors
 /// [`sqlx::Error`] when the database does not answer or is not migrated.
+#[boxed]
 pub async fn issue_sign_in_link(
     database: &PgConnectOptions,
     operator: &OperatorName,

@@ -2,6 +2,7 @@
 
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::OperatorTokenId;
 use vouchsafe_domain::operator::{OperatorName, OperatorTokenSummary, Role};
 use vouchsafe_security::operator_token::OperatorTokenHash;
@@ -68,6 +69,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn authenticate(&self, hash: OperatorTokenHash) -> Result<Option<TokenHolder>, sqlx::Error> {
         self.0
             .run(move |pool| async move { authenticate(&pool, hash).await })
@@ -78,6 +80,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn issue_token(
         &self,
         token: NewOperatorToken,
@@ -92,6 +95,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn ensure_token(&self, token: NewOperatorToken, actor: AuditActor) -> Result<(), sqlx::Error> {
         self.0
             .run(move |pool| async move {
@@ -106,6 +110,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn has_live_tokens(&self) -> Result<bool, sqlx::Error> {
         let found = sqlx::query!(
             r#"SELECT EXISTS (
@@ -125,6 +130,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn purge_tokens(&self) -> Result<(), sqlx::Error> {
         // A token that does not expire is that of a sandbox's file: without its row, the next start would make a revoked one valid.
         let statement = sqlx::query!(
@@ -140,6 +146,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list_tokens(
         &self,
         operator: OperatorName,
@@ -164,6 +171,7 @@ impl Operators {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn revoke_token(
         &self,
         token_id: OperatorTokenId,

@@ -3,6 +3,7 @@
 
 use sqlx::PgPool;
 use time::{Duration, OffsetDateTime};
+use vouchsafe_database::boxed;
 use vouchsafe_domain::delivery::CommittedEvents;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 
@@ -23,6 +24,7 @@ impl Orders {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer, or has events that cannot be decoded.
+    #[boxed]
     pub async fn list_events(
         &self,
         partner_id: PartnerId,

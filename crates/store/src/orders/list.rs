@@ -12,6 +12,7 @@
 //! there are few partners and many orders.
 
 use sqlx::{PgPool, Postgres, QueryBuilder};
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::filter::OrderSearch;
 use vouchsafe_domain::order::{Order, OrderStatus};
@@ -25,6 +26,7 @@ impl Orders {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn search(
         &self,
         search: OrderSearch,

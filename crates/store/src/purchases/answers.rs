@@ -3,6 +3,7 @@
 //! No text here quotes a vendor, because its responses may contain codes.
 
 use std::time::Duration;
+use vouchsafe_database::boxed;
 
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
@@ -29,6 +30,7 @@ impl Purchases {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list_bought_references(&self, key: PurchaseKey) -> Result<Vec<String>, sqlx::Error> {
         let statement = sqlx::query!(
             r#"SELECT vendor_reference AS "vendor_reference!"
@@ -44,6 +46,7 @@ impl Purchases {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn record_update(&self, update: PurchaseUpdate) -> Result<(), sqlx::Error> {
         let statement = sqlx::query!(
             "UPDATE purchases
@@ -67,6 +70,7 @@ impl Purchases {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list_out_of_stock_skus(&self, age: Duration) -> Result<Vec<Sku>, sqlx::Error> {
         let statement = sqlx::query_as!(
             Sku,

@@ -3,6 +3,7 @@
 //! A claim that its node does not release expires. An ended purchase stays ended.
 
 use std::time::Duration;
+use vouchsafe_database::boxed;
 
 use uuid::Uuid;
 use vouchsafe_actors::ports::vendors::{ClaimedPurchase, DuePurchase, ReservedDelivery};
@@ -21,6 +22,7 @@ impl Purchases {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list_due(&self, vendor: String, limit: usize) -> Result<Vec<DuePurchase>, sqlx::Error> {
         let statement = sqlx::query_as!(
             DuePurchase,
@@ -46,6 +48,7 @@ impl Purchases {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn claim(
         &self,
         node: String,
@@ -91,6 +94,7 @@ impl Purchases {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn release_claims(&self, node: String, vendor: String) -> Result<(), sqlx::Error> {
         let statement = sqlx::query!(
             "UPDATE purchases
@@ -106,6 +110,7 @@ impl Purchases {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn reschedule(&self, purchase_id: Uuid, after: Option<Duration>) -> Result<(), sqlx::Error> {
         let statement = sqlx::query!(
             "UPDATE purchases
@@ -123,6 +128,7 @@ impl Purchases {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn expedite(&self, purchase_id: Uuid) -> Result<(), sqlx::Error> {
         let statement = sqlx::query!(
             "UPDATE purchases SET next_at = clock_timestamp() WHERE purchase_id = $1 AND NOT ended",
@@ -137,6 +143,7 @@ impl Purchases {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn expedite_after_clock_change(&self) -> Result<(), sqlx::Error> {
         let statement = sqlx::query!(
             "UPDATE purchases

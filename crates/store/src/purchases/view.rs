@@ -7,6 +7,7 @@ use serde::Serialize;
 use sqlx::PgPool;
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::purchase::view::{LastResponse, PurchaseFilter, PurchaseState, PurchaseView};
@@ -82,6 +83,7 @@ impl Purchases {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find_view(&self, purchase_id: Uuid) -> Result<Option<PurchaseView>, sqlx::Error> {
         self.0.fetch_optional(find(purchase_id)).await
     }
@@ -90,6 +92,7 @@ impl Purchases {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list(
         &self,
         filter: PurchaseFilter,
@@ -117,6 +120,7 @@ impl Purchases {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn end(
         &self,
         purchase_id: Uuid,

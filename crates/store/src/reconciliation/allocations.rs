@@ -7,6 +7,7 @@
 
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection, PgPool};
 use time::{Date, OffsetDateTime};
+use vouchsafe_database::boxed;
 use vouchsafe_domain::reconciliation::allocations::{
     BatchAllocations, DayAllocations, RecordsAvailability, VoucherSource,
 };
@@ -25,6 +26,7 @@ impl Reconciliations {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The day stays due.
+    #[boxed]
     pub async fn count_due_day(&self) -> Result<Option<Date>, sqlx::Error> {
         if self
             .0
@@ -49,6 +51,7 @@ impl Reconciliations {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find_allocations(&self, day: Date) -> Result<Option<DayAllocations>, sqlx::Error> {
         self.0
             .run(move |pool| async move { find_allocations(&pool, day).await })

@@ -4,6 +4,7 @@ use serde::Serialize;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 use time::Date;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::{DriftId, OrderId, PartnerId, VoucherId};
 use vouchsafe_domain::reconciliation::DriftKind;
 use vouchsafe_domain::reconciliation::drift::{Drift, DriftFilter, DriftResolution, ResolveDriftRequest};
@@ -59,6 +60,7 @@ impl Drifts {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list(
         &self,
         filter: DriftFilter,
@@ -89,6 +91,7 @@ impl Drifts {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn resolve(
         &self,
         request: ResolveDriftRequest,

@@ -24,6 +24,7 @@ mod schedule;
 mod vendor_records;
 
 use std::time::Duration;
+use vouchsafe_database::boxed;
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection};
@@ -101,6 +102,7 @@ impl Reconciliations {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The result may have been written; repeating is safe.
+    #[boxed]
     pub async fn reconcile(
         &self,
         run: ReconciliationRun,
@@ -116,6 +118,7 @@ impl Reconciliations {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn database_time(&self) -> Result<OffsetDateTime, sqlx::Error> {
         self.0
             .run(|pool| async move {

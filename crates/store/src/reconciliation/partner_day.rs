@@ -3,6 +3,7 @@
 
 use sqlx::PgPool;
 use time::Date;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::reconciliation::partner_day::PartnerDay;
 use vouchsafe_domain::reconciliation::result::ReconciliationSummary;
@@ -15,6 +16,7 @@ impl Reconciliations {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find_partner_day(
         &self,
         partner_id: PartnerId,

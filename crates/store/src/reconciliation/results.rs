@@ -2,6 +2,7 @@
 
 use sqlx::PgConnection;
 use time::{Date, Duration, OffsetDateTime};
+use vouchsafe_database::boxed;
 use vouchsafe_domain::reconciliation::day::{self, AdjacentDays, Span};
 use vouchsafe_domain::reconciliation::merge::Tally;
 use vouchsafe_domain::reconciliation::result::{
@@ -17,6 +18,7 @@ impl Reconciliations {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list(&self, day: Date) -> Result<Vec<Reconciliation>, sqlx::Error> {
         let statement = sqlx::query!(
             r#"SELECT vendor, COALESCE(requested_until > now(), false) AS "is_requested!", attempts, next_at,
@@ -58,6 +60,7 @@ impl Reconciliations {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list_days(
         &self,
         before: Option<Date>,

@@ -5,6 +5,7 @@
 //! gets it; if that node dies, the day becomes due again.
 
 use time::{Date, OffsetDateTime};
+use vouchsafe_database::boxed;
 use vouchsafe_domain::vendor::AdapterKind;
 
 use super::super::audit::{self, AuditActor, NO_STATE};
@@ -48,6 +49,7 @@ impl Reconciliations {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn claim(&self, excluded: Vec<String>) -> Result<Option<ClaimedDay>, sqlx::Error> {
         let adapters: Vec<AdapterKind> = AdapterKind::WITH_RECORDS.to_vec();
         let statement = sqlx::query_as!(
@@ -110,6 +112,7 @@ impl Reconciliations {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn request(
         &self,
         day: Date,
@@ -161,6 +164,7 @@ impl Reconciliations {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn record_failure(&self, vendor: String, day: Date, reason: String) -> Result<(), sqlx::Error> {
         let statement = sqlx::query!(
             "UPDATE reconciliations
@@ -181,6 +185,7 @@ impl Reconciliations {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list_statuses(&self) -> Result<Vec<ReconciliationStatus>, sqlx::Error> {
         let statement = sqlx::query_as!(
             ReconciliationStatus,

@@ -4,6 +4,7 @@
 //! is left, nothing is imported.
 
 use sqlx::PgPool;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 use vouchsafe_security::vault::blind_index::BlindIndex;
@@ -40,6 +41,7 @@ impl Stock {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list_unindexed_codes(&self) -> Result<Vec<UnindexedCode>, sqlx::Error> {
         let statement = sqlx::query!(
             r#"SELECT c.code_id, c.product_id AS "product_id: ProductId", c.denomination AS "denomination: Amount", p.brand,
@@ -68,6 +70,7 @@ impl Stock {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer, or a concurrent import has stored one of the codes. Repeating is safe.
+    #[boxed]
     pub async fn store_code_indexes(
         &self,
         updates: Vec<CodeIndexUpdate>,

@@ -4,6 +4,7 @@
 //! background job counts each chunk once, after it was emptied.
 
 use sqlx::PgPool;
+use vouchsafe_database::boxed;
 
 use crate::audit::to_bigint;
 use crate::stock::Stock;
@@ -16,6 +17,7 @@ impl Stock {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The next call repeats the work.
+    #[boxed]
     pub async fn count_emptied_chunks(&self) -> Result<bool, sqlx::Error> {
         let counted = self.0.run(|pool| async move { count_batch(&pool).await }).await?;
         Ok(counted == MAX_CHUNKS as u64)

@@ -13,6 +13,7 @@
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
 use time::Date;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 
@@ -46,6 +47,7 @@ impl Stock {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The next call repeats the work.
+    #[boxed]
     pub async fn expire_batch(&self) -> Result<ExpiryBatch, sqlx::Error> {
         self.0.run(|pool| async move { expire_batch(&pool).await }).await
     }

@@ -1,6 +1,7 @@
 //! Available vouchers by the month in which they expire.
 
 use sqlx::PgPool;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::stock::level::ExpiringStock;
 
 use crate::stock::Stock;
@@ -10,6 +11,7 @@ impl Stock {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn count_by_expiry(
         &self,
         product_id: Option<String>,

@@ -1,6 +1,7 @@
 //! Stock levels: voucher counts per SKU by state.
 
 use sqlx::PgPool;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::stock::level::StockLevel;
 
 use super::to_bigint;
@@ -11,6 +12,7 @@ impl Stock {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list_levels(
         &self,
         product_id: Option<String>,

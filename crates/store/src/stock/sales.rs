@@ -5,6 +5,7 @@
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::stock::level::{SoldBaseline, StockLevel};
 
 use crate::stock::Stock;
@@ -14,6 +15,7 @@ impl Stock {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn record_sold(&self, levels: &[StockLevel]) -> Result<(), sqlx::Error> {
         let (products, denominations) = skus(levels);
         let sold: Vec<i64> = levels.iter().map(|level| level.sold).collect();
@@ -27,6 +29,7 @@ impl Stock {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list_sold_baselines(
         &self,
         levels: &[StockLevel],
@@ -41,6 +44,7 @@ impl Stock {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn purge_sold(&self) -> Result<(), sqlx::Error> {
         self.0.run(|pool| async move { purge(&pool).await }).await
     }

@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
@@ -48,6 +49,7 @@ impl Stock {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. Part of the vouchers may be void.
+    #[boxed]
     pub async fn void(
         &self,
         target: VoidTarget,

@@ -14,6 +14,7 @@
 //! however clocks drift.
 
 use sqlx::{PgPool, Postgres, QueryBuilder};
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId};
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::ledger::cursor::{LedgerCursor, LedgerPage};
@@ -35,6 +36,7 @@ impl Transactions {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list(
         &self,
         partner_id: PartnerId,

@@ -2,6 +2,7 @@
 
 use sqlx::PgConnection;
 use time::OffsetDateTime;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::Webhook;
 use vouchsafe_security::vault::fingerprint::FingerprintKey;
@@ -28,6 +29,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn remove(
         &self,
         partner_id: PartnerId,
@@ -75,6 +77,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn rotate_secret(
         &self,
         rotation: WebhookSecretRotation,
@@ -114,6 +117,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn enable(
         &self,
         webhook_id: WebhookId,

@@ -10,6 +10,7 @@ mod put;
 mod retry;
 
 use sqlx::postgres::PgRow;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};
 use vouchsafe_domain::event_kind::{EventKind, EventKinds};
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
@@ -73,6 +74,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list_by_partner(&self, partner_id: PartnerId) -> Result<Vec<Webhook>, sqlx::Error> {
         let statement = select_webhooks!("WHERE w.partner_id = $1 ORDER BY w.webhook_id", partner_id as _);
         self.0.fetch_all(statement).await
@@ -82,6 +84,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find(
         &self,
         partner_id: Option<PartnerId>,
@@ -94,6 +97,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn list(
         &self,
         filter: WebhookFilter,
@@ -122,6 +126,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn find_target(
         &self,
         partner_id: PartnerId,

@@ -1,6 +1,7 @@
 //! Registration and update of webhook endpoints.
 
 use sqlx::{PgConnection, PgTransaction};
+use vouchsafe_database::boxed;
 use vouchsafe_domain::event_kind::EventKinds;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::Webhook;
@@ -50,6 +51,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn put(
         &self,
         request: PutWebhookRequest,

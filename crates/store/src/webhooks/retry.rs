@@ -1,6 +1,7 @@
 //! Requested retry: everything that waits for an endpoint is attempted now.
 
 use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::Webhook;
 
@@ -18,6 +19,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
     pub async fn retry(
         &self,
         partner_id: Option<PartnerId>,

@@ -12,6 +12,8 @@ use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Executor as _, PgConnection, PgPool};
 
+use crate::boxed;
+
 /// Names and source files of SQL functions. A file contains one `CREATE OR REPLACE` statement.
 macro_rules! sql_functions {
     ($($name:literal),+ $(,)?) => {
@@ -89,6 +91,7 @@ pub enum SchemaMismatch {
 /// # Errors
 /// [`sqlx::Error`] when the database does not answer, a lock is not free within [`LOCK_TIMEOUT`], or a migration differs from the
 /// one that the database has run. Completed migrations stay; a repeated call continues.
+#[boxed]
 pub async fn migrate(database: &PgConnectOptions) -> Result<SchemaVersion, sqlx::Error> {
     // The only connection holds the advisory lock, so the pool must not replace it.
     let pool = PgPoolOptions::new()
@@ -198,7 +201,11 @@ async fn list_outdated_functions(connection: &mut PgConnection) -> Result<Vec<St
 
 /// Compares the database with the migrations and functions of this program, without changing it. Ignores what a newer version has
 /// added.
-pub(super) async fn find_mismatch(pool: &PgPool) -> Result<Option<SchemaMismatch>, sqlx::Error> {
+///
+/// # Errors
+/// [`sqlx::Error`] when the database does not answer.
+#[boxed]
+pub async fn find_mismatch(pool: &PgPool) -> Result<Option<SchemaMismatch>, sqlx::Error> {
     let mut connection = pool.acquire().await?;
     let has_migrations: bool = sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL")
         .fetch_one(&mut *connection)
