@@ -67,7 +67,7 @@ mod operators;
 mod order_errors;
 mod order_search;
 mod orders;
-#[cfg(feature = "otlp")]
+#[cfg(feature = "otlp-tests")]
 mod otlp;
 mod overload;
 mod partner_audit;

@@ -27,11 +27,12 @@ const MAX_PAGE_BYTES: usize = 1024 * 1024 + 1_024;
 
 const SLOW_READERS: usize = 200;
 
-/// Requests that one slow reader sends at once: their responses exceed the buffers of both kernels.
-const REQUESTS: usize = 6;
+/// Requests that one slow reader sends at once. Some are refused while the key is at its cap; the responses of the others exceed the
+/// buffers of both kernels, however fast the service is.
+const REQUESTS: usize = 24;
 
 /// Requests for the codes of an order, whose responses have a quarter of a MiB each.
-const CODE_REQUESTS: usize = 4 * REQUESTS;
+const CODE_REQUESTS: usize = 24;
 
 const IN_FLIGHT: usize = 8;
 
