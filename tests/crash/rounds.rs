@@ -33,7 +33,8 @@ use crate::rng::Rng;
 use crate::tally::{ResponseCounts, Tally};
 use crate::{controls, lock_test_turn, run};
 
-const ROUNDS: u64 = 20;
+/// One round per kind of fault. Campaigns set `VOUCHSAFE_CRASH_ROUNDS`.
+const ROUNDS: u64 = Fault::ALL.len() as u64;
 
 const CLIENTS: u32 = 16;
 
