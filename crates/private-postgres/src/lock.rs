@@ -116,7 +116,7 @@ mod tests {
         drop(held);
         // A process that another test forks has a copy of the closed descriptor until its exec.
         while !matches!(LockFile::probe(&path).unwrap(), LockProbe::Free(_)) {
-            std::thread::yield_now();
+            thread::yield_now();
         }
         let free = LockFile::acquire(&path, Duration::from_secs(60)).unwrap();
         assert!(free.is_some());
