@@ -85,6 +85,16 @@ impl LockFile {
     }
 }
 
+impl Drop for LockFile {
+    /// Unlocks before the descriptor is closed: a child process that is between fork and exec has a copy of the
+    /// descriptor, which would keep the lock for that moment.
+    fn drop(&mut self) {
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!(error.message = %error, path = %self.path.display(), "cannot unlock");
+        }
+    }
+}
+
 fn try_lock(file: File, path: &Path) -> io::Result<Option<LockFile>> {
     match file.try_lock() {
         Ok(()) => Ok(Some(LockFile {
@@ -114,12 +124,21 @@ mod tests {
         );
         assert!(matches!(LockFile::probe(&path).unwrap(), LockProbe::Held));
         drop(held);
-        // A process that another test forks has a copy of the closed descriptor until its exec.
-        while !matches!(LockFile::probe(&path).unwrap(), LockProbe::Free(_)) {
-            thread::yield_now();
-        }
-        let free = LockFile::acquire(&path, Duration::from_secs(60)).unwrap();
-        assert!(free.is_some());
+        assert!(matches!(LockFile::probe(&path).unwrap(), LockProbe::Free(_)));
+        assert!(LockFile::acquire(&path, Duration::ZERO).unwrap().is_some());
+    }
+
+    #[test]
+    fn dropped_lock_is_free_while_a_copy_of_its_descriptor_is_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.lock");
+        let held = LockFile::acquire(&path, Duration::ZERO)
+            .unwrap()
+            .expect("the lock is free");
+        let copy = held.file.try_clone().unwrap();
+        drop(held);
+        assert!(matches!(LockFile::probe(&path).unwrap(), LockProbe::Free(_)));
+        drop(copy);
     }
 
     #[test]
