@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
+use crate::prepared_data;
 use crate::process::{free_address, program, scratch_directory, send_signal};
 use crate::wait::wait_until;
 
@@ -95,23 +96,31 @@ impl Instance {
         self
     }
 
-    /// Starts a service on an empty data directory.
+    /// Starts a service whose data directory is like that of a new sandbox.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
 
     pub fn start_with(settings: &[(&str, &str)]) -> Self {
         let scratch = scratch_directory();
-        let mut instance = Self::new(&scratch.path().join("data"), settings);
+        let mut instance = Self::on_new_directory(scratch.path(), settings);
         instance._scratch = Some(scratch);
         instance.restart();
         instance
     }
 
+    fn on_new_directory(scratch: &Path, settings: &[(&str, &str)]) -> Self {
+        let data_dir = scratch.join("data");
+        if prepared_data::fits(settings) {
+            prepared_data::copy_to(&data_dir);
+        }
+        Self::new(&data_dir, settings)
+    }
+
     /// Like [`Self::start_with`] for a static, which is never dropped: the watchdog removes its directory.
     pub fn start_static(settings: &[(&str, &str)]) -> Self {
         let scratch = scratch_directory().keep();
-        let mut instance = Self::new(&scratch.join("data"), settings);
+        let mut instance = Self::on_new_directory(&scratch, settings);
         instance.kept_scratch = Some(scratch);
         instance.restart();
         instance

@@ -13,6 +13,7 @@ mod openapi_check;
 mod operator;
 mod order;
 mod partner;
+mod prepared_data;
 mod private_server;
 mod process;
 mod product;
