@@ -11,6 +11,7 @@ use vouchsafe_api_client::signer::Credentials;
 use vouchsafe_api_client::{ApiResponse, Client, RequestFailure};
 
 use crate::openapi_check::{Listener, assert_documented};
+use crate::wait::WAIT_TIMEOUT;
 
 pub struct CheckedPartner {
     client: PartnerClient,
@@ -20,7 +21,9 @@ pub struct CheckedPartner {
 impl CheckedPartner {
     pub fn new(base_url: &str, credentials: Credentials) -> Self {
         Self {
-            client: PartnerClient::new(base_url, credentials).unwrap(),
+            client: PartnerClient::new(base_url, credentials)
+                .unwrap()
+                .with_timeout(WAIT_TIMEOUT),
             origin: Origin::parse(base_url).unwrap(),
         }
     }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::prepared_data;
 use crate::process::{free_address, program, scratch_directory, send_signal};
-use crate::wait::wait_until;
+use crate::wait::{WAIT_TIMEOUT, wait_until};
 
 /// A limit that no test reaches by accident: some tests place hundreds of orders with one key or fail often from one address.
 /// Tests of limits set them per partner or start a service with the defaults.
@@ -29,23 +29,14 @@ const LIMITS: [&str; 4] = [
     "VOUCHSAFE_LIMIT_VOUCHERS",
 ];
 
-/// Covers `initdb` and the recovery of a killed server on a busy machine.
-const START_TIMEOUT: Duration = Duration::from_secs(90);
-
-/// The service stops within 30 s of SIGTERM (contract §11); its Postgres stops afterwards.
-const STOP_TIMEOUT: Duration = Duration::from_secs(50);
-
-/// Time for the response of a readiness probe.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
-
 /// Lines of the log that an error shows.
 const LOG_TAIL: usize = 30;
 
-/// Stops the service when the test dies: the pipe from the test closes without a line. Waits for the service's Postgres and
-/// removes the directory if one is given.
+/// Stops the service when the test dies: the pipe from the test closes without a line. A suspended service stops as well. Waits
+/// for the service's Postgres and removes the directory if one is given.
 const WATCHDOG_SCRIPT: &str = r#"trap '' INT
 read -r _ && exit
-kill -TERM "$1"
+kill -TERM "$1" && kill -CONT "$1"
 [ -n "$2" ] || exit
 for try in $(seq 200); do
     test -e "$2/data/postgres/data/postmaster.pid" || break
@@ -171,7 +162,7 @@ impl Instance {
     }
 
     pub fn wait_until_ready(&mut self) {
-        wait_until("the service to be ready", START_TIMEOUT, || {
+        wait_until("the service to be ready", WAIT_TIMEOUT, || {
             if let Some((child, _)) = &mut self.running
                 && let Some(status) = child.try_wait().unwrap()
             {
@@ -264,7 +255,7 @@ impl Instance {
     /// Waits for the process to exit and returns its exit code.
     pub fn wait_for_exit(&mut self) -> Option<i32> {
         let (mut child, watchdog) = self.running.take().expect("the service is running");
-        let status = wait_until("the service to exit", STOP_TIMEOUT, || child.try_wait().unwrap());
+        let status = wait_until("the service to exit", WAIT_TIMEOUT, || child.try_wait().unwrap());
         watchdog.dismiss();
         status.code()
     }
@@ -274,11 +265,10 @@ impl Drop for Instance {
     fn drop(&mut self) {
         if let Some((mut child, watchdog)) = self.running.take() {
             drop(watchdog);
-            let deadline = Instant::now() + STOP_TIMEOUT;
+            let deadline = Instant::now() + WAIT_TIMEOUT;
             while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(10));
             }
-            // A suspended process does not stop.
             drop(child.kill());
             drop(child.wait());
         }
@@ -289,7 +279,7 @@ impl Drop for Instance {
 fn is_ready(address: SocketAddr) -> bool {
     let probe = || -> std::io::Result<String> {
         let mut connection = TcpStream::connect(address)?;
-        connection.set_read_timeout(Some(PROBE_TIMEOUT))?;
+        connection.set_read_timeout(Some(WAIT_TIMEOUT))?;
         connection.write_all(b"GET /readyz HTTP/1.1\r\nhost: vouchsafe.test\r\nconnection: close\r\n\r\n")?;
         let mut response = String::new();
         connection.read_to_string(&mut response)?;

@@ -14,6 +14,7 @@ use crate::checked::CheckedOperator;
 use crate::instance::Instance;
 use crate::partner::Partner;
 use crate::product::{Sale, unique};
+use crate::wait::WAIT_TIMEOUT;
 
 pub struct Operator {
     client: CheckedOperator,
@@ -22,9 +23,6 @@ pub struct Operator {
     /// Repeats a failed call for this long.
     retry_timeout: Duration,
 }
-
-/// An import responds after its last line, and other tests compete for the CPU.
-const IMPORT_TIMEOUT: Duration = Duration::from_secs(300);
 
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -51,7 +49,7 @@ impl Operator {
     }
 
     fn client(service: &Instance) -> Client {
-        Client::new(Origin::parse(&service.admin_url()).unwrap()).with_timeout(IMPORT_TIMEOUT)
+        Client::new(Origin::parse(&service.admin_url()).unwrap()).with_timeout(WAIT_TIMEOUT)
     }
 
     fn with_client(service: &Instance, client: CheckedOperator) -> Self {

@@ -13,9 +13,7 @@ use vouchsafe_api_client::ApiResponse;
 
 use crate::instance::shared;
 use crate::openapi_check::{Listener, assert_documented};
-
-/// Longer than every request timeout of the service.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
+use crate::wait::WAIT_TIMEOUT;
 
 /// Pause between two pieces of a slow request.
 const SLOW_INTERVAL: Duration = Duration::from_millis(250);
@@ -103,7 +101,7 @@ async fn read_until_closed(mut read: OwnedReadHalf) -> Vec<u8> {
             received.extend_from_slice(&part[..count]);
         }
     };
-    tokio::time::timeout(RESPONSE_TIMEOUT, reading)
+    tokio::time::timeout(WAIT_TIMEOUT, reading)
         .await
         .expect("neither response nor close");
     received

@@ -245,7 +245,8 @@ fn respond(writer: &mut TcpStream, behavior: &Behavior) -> std::io::Result<bool>
             std::thread::sleep(*time);
             write_response(writer, 200, "")?;
         }
-        Behavior::HoldUntilChanged | Behavior::NoResponse => std::thread::sleep(Duration::from_secs(20)),
+        // The connection stays open until the sender closes it.
+        Behavior::NoResponse => {}
         Behavior::Disconnect => return Ok(false),
         Behavior::InvalidHttp => {
             writer.write_all(b"not an HTTP response\r\n\r\n")?;
@@ -256,7 +257,9 @@ fn respond(writer: &mut TcpStream, behavior: &Behavior) -> std::io::Result<bool>
             write!(writer, "HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n")?;
             writer.write_all(&vec![b'x'; size])?;
         }
-        Behavior::VerifySignature { .. } => unreachable!("resolve_for returns a status"),
+        Behavior::HoldUntilChanged | Behavior::VerifySignature { .. } => {
+            unreachable!("resolved to another behavior")
+        }
         Behavior::SlowBody => {
             write!(writer, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")?;
             for _ in 0..100 {

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// For events without a promised time limit.
-pub const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Only a hang takes this long, however busy the machine is.
+pub const WAIT_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Blocks the thread until `poll` returns a value.
 pub fn wait_until<T>(description: &str, timeout: Duration, mut poll: impl FnMut() -> Option<T>) -> T {
