@@ -7,7 +7,7 @@ mod harness;
 mod kills;
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -17,8 +17,7 @@ use vouchsafe_private_postgres::{DataDir, DataDirError, Durability, PostgresErro
 use vouchsafe_test_harness::program;
 
 use self::harness::{
-    EXIT_TIMEOUT, HOLDER_VARIABLE, Holder, TestDataDir, WAIT_TIMEOUT, block_on, is_answering, processes_of,
-    query_text, start, wait_until,
+    HOLDER_VARIABLE, Holder, TestDataDir, block_on, is_answering, processes_of, query_text, start, wait_until,
 };
 
 /// Not a test: the code that a [`Holder`] process runs.
@@ -36,15 +35,9 @@ fn holder() {
 }
 
 #[test]
-fn first_start_is_fast_durable_and_logs_no_values() {
+fn first_start_is_durable_and_logs_no_values() {
     let data_dir = TestDataDir::new();
-    let start_time = Instant::now();
     let postgres = start(&data_dir.open(), Durability::Durable);
-    assert!(
-        start_time.elapsed() < WAIT_TIMEOUT,
-        "first start took {:?}",
-        start_time.elapsed()
-    );
     let settings = [
         ("SELECT current_setting('fsync')", "on"),
         ("SELECT current_setting('synchronous_commit')", "on"),
@@ -75,14 +68,7 @@ fn first_start_is_fast_durable_and_logs_no_values() {
     assert!(log.contains("duplicate key") && !log.contains("geheim"), "{log}");
     postgres.stop().unwrap();
 
-    let start_time = Instant::now();
-    let second = start(&data_dir.open(), Durability::Durable);
-    assert!(
-        start_time.elapsed() < EXIT_TIMEOUT,
-        "second start took {:?}",
-        start_time.elapsed()
-    );
-    second.stop().unwrap();
+    start(&data_dir.open(), Durability::Durable).stop().unwrap();
     assert!(
         !data_dir.log().contains("automatic recovery"),
         "Postgres was not shut down cleanly:\n{}",
@@ -154,7 +140,7 @@ fn guard_lock_check_never_blocks_start() {
     data_dir.start().stop().unwrap();
     let holder = Holder::start(&data_dir);
     holder.kill();
-    // Until it exits, the guard checks the free lock.
+    // The guard checks the free lock until it exits.
     let end = Instant::now() + Duration::from_millis(1_500);
     while Instant::now() < end {
         drop(DataDir::open(&data_dir.path()).unwrap());
@@ -168,8 +154,8 @@ fn reused_pid_in_pid_file_does_not_block_start() {
     data_dir.start().stop().unwrap();
     let pid_file = data_dir.path().join("postgres/data/postmaster.pid");
     // As after a reboot: another program of the same user has the last server's pid.
-    let mut unrelated = Command::new("sleep");
-    unrelated.arg("60");
+    let mut unrelated = Command::new("cat");
+    unrelated.stdin(Stdio::piped());
     if rustix::process::geteuid().is_root() {
         use std::os::unix::{fs::MetadataExt, process::CommandExt};
         let owner = fs::metadata(pid_file.parent().unwrap()).unwrap();
@@ -209,9 +195,7 @@ fn failed_start_reports_log_path() {
         "{}",
         data_dir.log()
     );
-    wait_until("all processes to exit", EXIT_TIMEOUT, || {
-        processes_of(&data_dir).is_empty()
-    });
+    wait_until("all processes to exit", || processes_of(&data_dir).is_empty());
 }
 
 #[test]

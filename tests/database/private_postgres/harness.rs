@@ -4,23 +4,15 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, Executor, PgConnection};
 use tempfile::TempDir;
 use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
-use vouchsafe_test_harness::program;
+use vouchsafe_test_harness::{WAIT_TIMEOUT, program};
 
 /// Environment variable with the data directory for a [`Holder`].
 pub(crate) const HOLDER_VARIABLE: &str = "VOUCHSAFE_TEST_HOLD";
-
-/// Promised time for guard and server to exit after a kill of the service.
-pub(crate) const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// For events without a promised time limit.
-pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A data directory that is removed with its test.
 pub(crate) struct TestDataDir {
@@ -71,20 +63,8 @@ pub(crate) fn start(data_dir: &DataDir, durability: Durability) -> PrivatePostgr
     })
 }
 
-pub(crate) fn wait_until(
-    description: &str,
-    timeout: Duration,
-    mut condition: impl FnMut() -> bool,
-) -> Duration {
-    let start = Instant::now();
-    while !condition() {
-        assert!(
-            start.elapsed() < timeout,
-            "timed out after {timeout:?}: {description}"
-        );
-        thread::sleep(Duration::from_millis(10));
-    }
-    start.elapsed()
+pub(crate) fn wait_until(description: &str, mut condition: impl FnMut() -> bool) {
+    vouchsafe_test_harness::wait_until(description, WAIT_TIMEOUT, || condition().then_some(()));
 }
 
 /// Guard, server and backends.
@@ -132,7 +112,7 @@ impl Holder {
             .unwrap();
         let holder = Self(child);
         let ready = data_dir.path().join("held");
-        wait_until("the holder to be ready", WAIT_TIMEOUT, || ready.exists());
+        wait_until("the holder to be ready", || ready.exists());
         fs::remove_file(ready).unwrap();
         holder
     }
