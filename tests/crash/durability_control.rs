@@ -81,7 +81,8 @@ impl CrashTest {
         self.restock(round).await;
         let load = self.start_clients(OrderMix::OneStockedProduct);
         let mut database = self.database().await;
-        tokio::time::sleep(std::time::Duration::from_millis(self.rng.between(400, 900))).await;
+        // Within the stock: an order takes at most three of the two hundred vouchers or more of its product.
+        self.wait_for_orders(20, 100).await;
         let server = postmaster_pid(self.program.data_dir());
         let kind = Fault::ServiceAndPostmaster;
         inject(kind, &mut self.program, &mut database, &mut self.rng).await;

@@ -9,7 +9,7 @@ use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::signer::Credentials;
 
 use crate::operator::Operator;
-use vouchsafe_test_harness::{Instance, disk_directory, program};
+use vouchsafe_test_harness::{Instance, WAIT_TIMEOUT, disk_directory, program};
 
 /// The harness creates it with every product.
 pub(crate) const MANUAL_VENDOR: &str = "by-hand";
@@ -89,7 +89,9 @@ pub(crate) struct Buyer {
 
 impl Buyer {
     pub(crate) fn client(&self, base_url: &str) -> PartnerClient {
-        PartnerClient::new(base_url, self.credentials.clone()).unwrap()
+        PartnerClient::new(base_url, self.credentials.clone())
+            .unwrap()
+            .with_timeout(WAIT_TIMEOUT)
     }
 }
 

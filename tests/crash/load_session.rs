@@ -11,6 +11,7 @@ use vouchsafe_api_client::history::History;
 use vouchsafe_api_client::history::recorder::{Intent, Recorder};
 use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::{ApiResponse, RequestFailure};
+use vouchsafe_test_harness::{WAIT_TIMEOUT, eventually};
 
 use crate::fixtures::Buyer;
 use crate::rng::Rng;
@@ -146,6 +147,16 @@ impl LoadSession {
     /// Returns the acknowledged orders by id, which is by time.
     pub(crate) fn acknowledged_orders(&self) -> Vec<AcknowledgedOrder> {
         lock(&self.acknowledged).values().cloned().collect()
+    }
+
+    /// Waits until the partners have this many more acknowledged orders.
+    pub(crate) async fn wait_for_orders(&self, more: usize) {
+        let count = || lock(&self.acknowledged).len();
+        let target = count() + more;
+        eventually("orders to be acknowledged", WAIT_TIMEOUT, async || {
+            (count() >= target).then_some(())
+        })
+        .await;
     }
 
     /// Takes the orders with unknown outcome, each once. The caller must resolve them.

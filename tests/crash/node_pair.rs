@@ -1,7 +1,6 @@
 //! Two nodes on one database, their clients and their stock.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 use tokio::task::JoinSet;
@@ -116,11 +115,15 @@ impl NodePair {
         load
     }
 
-    pub(super) async fn run_load_for(&mut self, duration: Duration) {
-        let load = self.start_load();
-        tokio::time::sleep(duration).await;
+    pub(super) async fn stop_load(&self, load: JoinSet<()>) {
         self.session.set_running(false);
         load.join_all().await;
+    }
+
+    /// Counts the commits that were rejected for a stale balance since the nodes started.
+    pub(super) async fn count_stale_balances(&self) -> u64 {
+        let line = r#"vouchsafe_journal_verdicts_total{verdict="stale_balance"}"#;
+        Operator::of(&self.first).metric(line).await + Operator::of(&self.second).metric(line).await
     }
 
     /// Counts the non-empty chunks of the hot SKU that the first and the second node own.
@@ -190,8 +193,7 @@ impl NodePair {
         }
     }
 
-    /// Returns the number of commits that were rejected for a stale balance since the nodes started.
-    pub(super) async fn finish(mut self) -> u64 {
+    pub(super) async fn finish(mut self) {
         Operator::of(&self.first)
             .import_stock(&HOT, "last", OWN_STOCK)
             .await;
@@ -202,18 +204,13 @@ impl NodePair {
         read_back(&self.session, &self.second.base_url(), half).await;
         check_everything(&self.session, &mut self.database).await;
         self.first.assert_verified();
-        let mut stale_balances = 0;
-        for node in [&self.first, &self.second] {
-            let line = r#"vouchsafe_journal_verdicts_total{verdict="stale_balance"}"#;
-            stale_balances += Operator::of(node).metric(line).await;
-        }
         println!(
-            "{} orders on two nodes, {replays:?}; {stale_balances} rejected for a stale balance",
-            acknowledged.len()
+            "{} orders on two nodes, {replays:?}; {} rejected for a stale balance",
+            acknowledged.len(),
+            self.count_stale_balances().await
         );
         assert_eq!(self.second.stop(), Some(0), "{}", self.second.log_tail());
         drop(self.database);
         assert_eq!(self.first.stop(), Some(0), "{}", self.first.log_tail());
-        stale_balances
     }
 }

@@ -1,27 +1,20 @@
 //! Operator client that repeats calls whose response was lost.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 use vouchsafe_api_client::signer::Credentials;
 use vouchsafe_api_client::{ApiResponse, RequestFailure};
-use vouchsafe_test_harness::Instance;
+use vouchsafe_test_harness::{Instance, WAIT_TIMEOUT};
 
 use crate::fixtures::{Buyer, TestProduct};
-
-/// A start may be in progress, with the recovery of a killed server.
-const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Operator(vouchsafe_test_harness::Operator);
 
 impl Operator {
     pub(crate) fn of(service: &Instance) -> Self {
-        Self(vouchsafe_test_harness::Operator::repeating(
-            service,
-            RETRY_TIMEOUT,
-        ))
+        Self(vouchsafe_test_harness::Operator::repeating(service, WAIT_TIMEOUT))
     }
 
     /// Creates a partner without rate limits that may call from this machine.

@@ -7,11 +7,9 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use vouchsafe_api_client::ApiResponse;
 use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_test_harness::WAIT_TIMEOUT;
 
 use crate::load_session::{AcknowledgedOrder, LoadSession, Request};
-
-/// Open outcomes are settled within 30 s of a start (contract §11).
-const RESOLUTION_TIMEOUT: Duration = Duration::from_secs(30);
 
 const CONCURRENCY: u32 = 8;
 
@@ -106,14 +104,14 @@ pub(crate) async fn send_until_definite(
     client: &mut PartnerClient,
     request: &Request,
 ) -> ApiResponse {
-    let deadline = Instant::now() + RESOLUTION_TIMEOUT;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     loop {
         let outcome = session.send_recorded(proc, client, request, None).await;
         match outcome {
             Ok(response) if !is_temporary(&response) => return response,
             _ => assert!(
                 Instant::now() < deadline,
-                "no definite response within {RESOLUTION_TIMEOUT:?}: {outcome:?}"
+                "no definite response within {WAIT_TIMEOUT:?}: {outcome:?}"
             ),
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

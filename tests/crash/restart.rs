@@ -9,13 +9,10 @@ use crate::fixtures::{HOT, order_body, seed_service};
 use crate::load_session::{LoadSession, OrderRequest, Request};
 use crate::operator::Operator;
 use crate::processes::postmaster_pid;
-use vouchsafe_test_harness::{Instance, send_signal};
+use vouchsafe_test_harness::{Instance, WAIT_TIMEOUT, send_signal};
 
 use crate::fixtures::{crash_instance, test_directory};
 use crate::{lock_test_turn, run};
-
-/// The promise is 3 s on an idle machine; other tests may run here.
-const FIRST_ORDER_TIMEOUT: Duration = Duration::from_secs(20);
 
 const TRIALS: u32 = 5;
 
@@ -47,7 +44,6 @@ fn first_order_after_kill_uses_claimed_stock() {
             let started = Instant::now();
             program.spawn();
             place_first_order(&session, &program, &format!("trial-{trial}")).await;
-            let elapsed = started.elapsed();
             let killed = if with_server {
                 "service and server"
             } else {
@@ -55,9 +51,8 @@ fn first_order_after_kill_uses_claimed_stock() {
             };
             println!(
                 "kill -9 of {killed}: first 201 {} ms after the start of the process",
-                elapsed.as_millis()
+                started.elapsed().as_millis()
             );
-            assert!(elapsed < FIRST_ORDER_TIMEOUT, "{elapsed:?}");
         }
         assert_eq!(program.stop(), Some(0), "{}", program.log_tail());
     });
@@ -71,7 +66,7 @@ async fn place_first_order(session: &LoadSession, program: &Instance, key: &str)
         key: key.to_owned(),
         body: order_body(&[(HOT, 1)]),
     };
-    let deadline = Instant::now() + 2 * FIRST_ORDER_TIMEOUT;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     loop {
         let outcome = session
             .send_recorded(0, &mut client, &Request::Order(order.clone()), None)

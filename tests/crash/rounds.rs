@@ -141,11 +141,11 @@ impl CrashTest {
         let (load, supplies) = self.start_load(round);
         let lifecycle = lifecycle_load.start_clients(&self.session, &self.program, &mut self.rng);
         let mut observer = self.database().await;
-        tokio::time::sleep(Duration::from_millis(self.rng.between(20, 900))).await;
+        self.wait_for_orders(0, 300).await;
         let server = postmaster_pid(self.program.data_dir());
         inject(kind, &mut self.program, &mut observer, &mut self.rng).await;
         let downtime = self.recover(kind, server).await;
-        tokio::time::sleep(Duration::from_millis(self.rng.between(50, 300))).await;
+        self.wait_for_orders(1, 100).await;
         self.session.set_running(false);
         load.join_all().await;
         supplies.join_all().await;
@@ -231,6 +231,14 @@ impl CrashTest {
             operator.top_up(&poor, ALLOWANCE, &format!("round {round}")).await;
         });
         (load, supplies)
+    }
+
+    /// Waits for a random number of acknowledged orders.
+    pub(crate) async fn wait_for_orders(&mut self, min: u64, max: u64) {
+        let orders = self.rng.between(min, max);
+        self.session
+            .wait_for_orders(usize::try_from(orders).unwrap())
+            .await;
     }
 
     /// Restarts the killed process and returns the time until the service was ready.

@@ -5,14 +5,10 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
-use std::process::Command;
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
 use crate::fixtures::{crash_instance, test_directory};
 use crate::{lock_test_turn, run};
-
-/// A start without `initdb`, on a busy machine.
-const START_TIMEOUT: Duration = Duration::from_secs(8);
 
 #[test]
 fn start_with_reused_pid_in_socket_lock_succeeds() {
@@ -25,8 +21,8 @@ fn start_with_reused_pid_in_socket_lock_succeeds() {
 
         let cluster = program.data_dir().join("postgres/data");
         let owner = fs::metadata(&cluster).unwrap();
-        let mut unrelated = Command::new("sleep");
-        unrelated.arg("60");
+        let mut unrelated = Command::new("cat");
+        unrelated.stdin(Stdio::piped());
         if rustix::process::geteuid().is_root() {
             unrelated.uid(owner.uid()).gid(owner.gid());
         }
@@ -47,7 +43,6 @@ fn start_with_reused_pid_in_socket_lock_succeeds() {
             "started in {} ms with a reused pid in the socket lock",
             start_time.as_millis()
         );
-        assert!(start_time < START_TIMEOUT, "{start_time:?}");
         assert_eq!(program.stop(), Some(0), "{}", program.log_tail());
         assert!(
             unrelated.try_wait().unwrap().is_none(),

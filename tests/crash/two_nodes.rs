@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use vouchsafe_api_client::RequestFailure;
-use vouchsafe_test_harness::send_signal;
+use vouchsafe_test_harness::{WAIT_TIMEOUT, send_signal};
 
 use crate::checks::check_everything;
 use crate::fixtures::{HOT, OTHERS, order_body, test_directory};
@@ -27,8 +27,11 @@ use crate::{lock_test_turn, run};
 /// Vouchers of an order that makes its node take over stock: several chunks, so that a takeover of all stock is short.
 const LARGE_ORDER: u64 = 500;
 
-/// Each takeover follows a demand of 600 ms; the lease expires after 15 s.
-const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Orders of both nodes: far fewer than a node's stock serves.
+const LOAD_ORDERS: usize = 200;
+
+/// Top-up of the second partner, which spends it within [`LOAD_ORDERS`]. USD.
+const ALLOWANCE: u32 = 300;
 
 /// Vouchers of an order that sells what large orders leave.
 const SMALL_ORDER: u64 = 20;
@@ -48,13 +51,14 @@ fn suspended_node_sells_no_taken_stock() {
     run(async {
         let directory = test_directory();
         let mut pair = NodePair::start(directory.path(), 7).await;
-        pair.run_load_for(Duration::from_millis(1_500)).await;
+        pair.compete_for_wallet().await;
         pair.suspend_until_taken_over().await;
         pair.wake_up().await;
         pair.recover().await;
-        pair.run_load_for(Duration::from_millis(1_000)).await;
-        let stale_balances = pair.finish().await;
-        assert!(stale_balances > 0, "the nodes must compete for one wallet");
+        let load = pair.start_load();
+        pair.session.wait_for_orders(LOAD_ORDERS).await;
+        pair.stop_load(load).await;
+        pair.finish().await;
     });
 }
 
@@ -71,11 +75,27 @@ fn orders_of_a_killed_node_survive_and_its_stock_is_sold_by_the_other() {
             let _context = SeedOnPanic { seed, round };
             pair.kill_and_restart(round).await;
         }
-        let _ = pair.finish().await;
+        pair.finish().await;
     });
 }
 
 impl NodePair {
+    /// Runs the load until a commit is rejected because the other node has spent the balance.
+    async fn compete_for_wallet(&mut self) {
+        let load = self.start_load();
+        let mut operator = Operator::of(&self.first);
+        for number in 0.. {
+            self.session.wait_for_orders(LOAD_ORDERS).await;
+            if self.count_stale_balances().await > 0 {
+                break;
+            }
+            operator
+                .top_up(&self.session.buyers[1], ALLOWANCE, &format!("again {number}"))
+                .await;
+        }
+        self.stop_load(load).await;
+    }
+
     /// Suspends the first node with orders in flight; the second settles them and takes over its stock.
     async fn suspend_until_taken_over(&mut self) {
         let (first, second) = self.owned_chunks().await;
@@ -84,16 +104,15 @@ impl NodePair {
             "each node must own stock: {first}, {second}"
         );
         let load = self.start_load();
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        self.session.wait_for_orders(LOAD_ORDERS).await;
         send_signal(self.first.pid(), Signal::STOP);
         let started = Instant::now();
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        self.session.set_running(false);
-        load.join_all().await;
+        self.session.wait_for_orders(LOAD_ORDERS).await;
+        self.stop_load(load).await;
         let mut number = 0;
         while self.owned_chunks().await.0 > 0 {
             assert!(
-                started.elapsed() < TAKEOVER_TIMEOUT,
+                started.elapsed() < WAIT_TIMEOUT,
                 "the suspended node's stock was not taken over"
             );
             let key = format!("out-{number}");
@@ -126,9 +145,8 @@ impl NodePair {
         tokio::time::sleep(Duration::from_millis(until_kill)).await;
         self.second.kill();
         let killed = Instant::now();
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        self.session.set_running(false);
-        load.join_all().await;
+        self.session.wait_for_orders(LOAD_ORDERS).await;
+        self.stop_load(load).await;
         let left = self.owned_chunks().await.1;
         let longest_gap = self.sell_out(round, killed).await;
         println!(
@@ -156,7 +174,7 @@ impl NodePair {
                     last_sale = Instant::now();
                 }
                 Sale::Unavailable => assert!(
-                    last_sale.elapsed() < TAKEOVER_TIMEOUT,
+                    last_sale.elapsed() < WAIT_TIMEOUT,
                     "the killed node's stock was not taken over"
                 ),
                 Sale::SoldOut if quantity == LARGE_ORDER => quantity = SMALL_ORDER,

@@ -4,11 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use sqlx::{Connection as _, PgConnection};
+use vouchsafe_test_harness::WAIT_TIMEOUT;
 
 use super::request_log::{OrderFacts, PayoutFacts, RequestLog};
-
-/// Vendors fill within a second, but failed purchases are retried with backoff.
-const END_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(sqlx::FromRow)]
 struct OrderRow {
@@ -220,7 +218,7 @@ async fn payout_rows(snapshot: &mut PgConnection, partner_id: &str) -> Vec<Payou
 
 /// Waits until no order waits for a vendor. Orders of the manual vendor wait forever and are ignored.
 pub(super) async fn wait_until_vendor_orders_end(database: &mut PgConnection) {
-    let deadline = Instant::now() + END_TIMEOUT;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     loop {
         let waiting: Vec<String> = sqlx::query_scalar(
             "SELECT o.order_id || ' ' || o.status || ' ' || o.lines || COALESCE((
@@ -246,7 +244,7 @@ pub(super) async fn wait_until_vendor_orders_end(database: &mut PgConnection) {
         }
         assert!(
             Instant::now() < deadline,
-            "orders still open after {END_TIMEOUT:?}: {waiting:#?}"
+            "orders still open after {WAIT_TIMEOUT:?}: {waiting:#?}"
         );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

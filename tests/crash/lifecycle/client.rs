@@ -16,7 +16,7 @@ use crate::load_session::LoadSession;
 use crate::operator::Operator;
 use crate::resolution::is_temporary;
 use crate::rng::Rng;
-use vouchsafe_test_harness::Instance;
+use vouchsafe_test_harness::{Instance, WAIT_TIMEOUT};
 
 /// Longer than a flow waits for its commit (10 s).
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -25,8 +25,6 @@ const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Lets requests of vendors and other clients interleave. Milliseconds.
 const MAX_THINK_TIME_MS: u64 = 20;
-
-const RESOLUTION_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct LifecycleClient {
     log: Arc<RequestLog>,
@@ -65,7 +63,7 @@ impl LifecycleClient {
 
     /// Repeats a request while the response is temporary.
     pub(super) async fn send_until_definite(&mut self, request: &LifecycleRequest) -> ApiResponse {
-        let deadline = Instant::now() + RESOLUTION_TIMEOUT;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         loop {
             match self.send_recorded(request).await {
                 Ok(response) if !is_temporary(&response) => return response,
