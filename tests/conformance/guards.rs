@@ -4,18 +4,15 @@
 //! the installed function, in other statements by the proxy. [`GUARDS`] apply to every store; five more are specific to Postgres.
 
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use sqlx::{AssertSqlSafe, Executor};
 use vouchsafe_simulation::conformance::{self, CASES, GUARDS};
+use vouchsafe_test_harness::WAIT_TIMEOUT;
 
 use crate::proxy::Edit;
 use crate::races;
 use crate::subject::PgSubject;
-
-/// Limit for cases that would block forever without their guard.
-const CASE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Guards of `commit_batch_v2`: name, text on the marked line, replacement.
 const GUARD_EDITS: &[(&str, &str, &str)] = &[
@@ -155,7 +152,7 @@ async fn run(case: &str, subject: &PgSubject) {
 
 async fn assert_fails(guard: &str, case: &str, subject: PgSubject) {
     let run = AssertUnwindSafe(run(case, &subject)).catch_unwind();
-    let outcome = tokio::time::timeout(CASE_TIMEOUT, run).await;
+    let outcome = tokio::time::timeout(WAIT_TIMEOUT, run).await;
     let failure = outcome.expect("the case ends without its guard");
     assert!(failure.is_err(), "{case} passes without the guard {guard}");
     subject.remove().await;

@@ -1,7 +1,5 @@
 //! Audit checkpoints: every entry is covered once, including late commits, and writers never wait.
 
-use std::time::Duration;
-
 use sqlx::{Executor as _, PgConnection};
 use tokio::runtime::Handle;
 use vouchsafe_domain::category::Category;
@@ -9,7 +7,7 @@ use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 use vouchsafe_store::{AuditActor, PgStore};
 use vouchsafe_verify as verify;
 
-use vouchsafe_test_harness::Database;
+use vouchsafe_test_harness::{Database, WAIT_TIMEOUT};
 
 fn key() -> CheckpointKey {
     CheckpointKey::new([1; 32])
@@ -105,9 +103,7 @@ async fn concurrent_writers_and_checkpoints_do_not_block() {
         stores[number % 3].categories.put(category, AuditActor::service())
     };
     let writing = futures_util::future::join_all((0..100).map(write));
-    let written = tokio::time::timeout(Duration::from_secs(30), writing)
-        .await
-        .unwrap();
+    let written = tokio::time::timeout(WAIT_TIMEOUT, writing).await.unwrap();
     assert!(written.iter().all(Result::is_ok));
     connection.execute("COMMIT").await.unwrap();
     let seal = async |store: &PgStore| {

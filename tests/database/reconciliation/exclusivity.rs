@@ -6,6 +6,7 @@ use sqlx::Executor as _;
 use time::macros::date;
 use tokio::sync::mpsc::channel;
 use vouchsafe_store::{AuditActor, ReconciliationOutcome, RecordsMessage};
+use vouchsafe_test_harness::WAIT_TIMEOUT;
 
 use super::test_shop::{TestShop, VENDOR, at, vendor_record};
 
@@ -107,9 +108,7 @@ async fn vendor_is_compared_once_at_a_time_and_survives_disconnect() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), completed)
-        .await
-        .unwrap();
+    tokio::time::timeout(WAIT_TIMEOUT, completed).await.unwrap();
     shop.close().await;
 }
 
