@@ -1,10 +1,8 @@
 //! Rotation of the master key and re-encryption of codes by commands, while two nodes sell.
 
-use std::process::{Command, Output};
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use sqlx::{ConnectOptions as _, Executor as _};
+use std::process::{Command, Output};
 use vouchsafe_test_harness::{
     Database, Instance, Operator, Partner, Sale, TransitStub, WAIT_TIMEOUT, eventually, expect_success,
     id_of, program, scratch_directory, text_of,
@@ -166,9 +164,6 @@ async fn master_key_is_rotated_to_another_and_to_vault_while_nodes_sell() {
     assert_eq!(log.matches("which is not loaded").count(), 1, "{log}");
 }
 
-/// A node probes failing wrapping keys once a minute.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(90);
-
 #[tokio::test(flavor = "multi_thread")]
 async fn key_that_failed_at_the_start_is_reported_once_it_works() {
     let stub = TransitStub::start();
@@ -190,7 +185,7 @@ async fn key_that_failed_at_the_start_is_reported_once_it_works() {
     let node = &deployment.nodes[0];
     assert!(scrape(node).await.contains("vouchsafe_wrapping_keys_failing 1\n"));
     stub.unseal();
-    let recovered = eventually("the key in Vault to be reported", PROBE_TIMEOUT, async || {
+    let recovered = eventually("the key in Vault to be reported", WAIT_TIMEOUT, async || {
         reported().contains(&vault).then_some(())
     });
     recovered.await;

@@ -1,16 +1,12 @@
 //! Pending orders: vendor fulfilment, CACHE_ONLY and approval rules.
 
-use std::time::Duration;
-
 use hyper::Method;
 use serde_json::{Value, json};
 
 use vouchsafe_test_harness::{
-    Operator, eventually, expect_error, expect_success, json_of, order_body, shared, text_of, unique,
+    Operator, WAIT_TIMEOUT, eventually, expect_error, expect_success, json_of, order_body, shared, text_of,
+    unique,
 };
-
-/// For immediate allocations on a busy machine.
-const ALLOCATION_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn vendor_order_is_accepted_pending_and_paid() {
@@ -61,7 +57,7 @@ async fn partial_stock_of_pending_order_is_allocated() {
         (&json!("PENDING"), &json!("VENDOR"), &json!([]))
     );
     let path = format!("/orders/{}", order["order_id"].as_str().unwrap());
-    let order = eventually("the stock to be allocated", ALLOCATION_TIMEOUT, async || {
+    let order = eventually("the stock to be allocated", WAIT_TIMEOUT, async || {
         let order = partner.read(&path).await;
         (order["status"] == "PARTIALLY_DELIVERED").then_some(order)
     })

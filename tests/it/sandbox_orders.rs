@@ -1,20 +1,16 @@
 //! `/sandbox/orders/{order_id}`: a partner drives its orders through every event without an operator.
 
-use std::time::Duration;
-
 use hyper::Method;
 use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 use vouchsafe_test_harness::{
-    Operator, Partner, eventually, expect_error, expect_success, id_of, line_counts, shared, stages, unique,
+    Operator, Partner, WAIT_TIMEOUT, eventually, expect_error, expect_success, id_of, line_counts, shared,
+    stages, unique,
 };
 
 use crate::approvals::decisions_in_audit_log;
 
 const DECISION: Option<&str> = Some("decided by the partner in the sandbox");
-
-/// The vendor of `sbx-slow` takes a minute.
-const SLOW_VENDOR_TIMEOUT: Duration = Duration::from_secs(120);
 
 async fn place(partner: &mut Partner, product: &str, quantity: u32) -> String {
     let body = json!({ "items": [{ "product_id": product, "denomination": 25, "quantity": quantity }] });
@@ -141,14 +137,10 @@ async fn vendor_delivers_the_rest_of_an_advanced_order() {
     let order_id = place(&mut partner, "sbx-slow", 3).await;
     let first = drive(&mut partner, &order_id, "advance").await["vouchers"][0].clone();
     let path = format!("/orders/{order_id}");
-    let order = eventually(
-        "the vendor to deliver the rest",
-        SLOW_VENDOR_TIMEOUT,
-        async || {
-            let order = partner.read(&path).await;
-            (order["closed"] == true).then_some(order)
-        },
-    )
+    let order = eventually("the vendor to deliver the rest", WAIT_TIMEOUT, async || {
+        let order = partner.read(&path).await;
+        (order["closed"] == true).then_some(order)
+    })
     .await;
     assert_eq!(
         (&order["status"], line_counts(&order)),

@@ -1,14 +1,14 @@
 //! Database roles: production serves with the role of deploy/postgres/roles.sql alone, and everything it does works with that role.
 
-use std::time::Duration;
-
 use serde_json::json;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection};
 use vouchsafe_private_postgres::Durability;
 
 use crate::audit_export::run_verify;
 use crate::production::{add_certified_partner, start_production, start_production_with, startup_error_with};
-use vouchsafe_test_harness::{Database, Operator, Sale, expect_success, wait_until};
+use vouchsafe_test_harness::{
+    Database, Operator, Sale, WAIT_TIMEOUT, eventually, expect_success, wait_until,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn role_with_a_right_too_many_is_refused_in_production() {
@@ -74,16 +74,12 @@ async fn role_with_a_right_too_many_is_refused_in_production() {
     database.remove().await;
 }
 
-/// Covers several rounds of the background tasks.
-const TIMEOUT: Duration = Duration::from_secs(90);
-
 async fn wait_until_empty(connection: &mut PgConnection, statement: &'static str) {
-    let wait = async {
-        while connection.execute(statement).await.unwrap().rows_affected() > 0 {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    };
-    tokio::time::timeout(TIMEOUT, wait).await.expect(statement);
+    eventually(statement, WAIT_TIMEOUT, async || {
+        let rows = connection.execute(statement).await.unwrap().rows_affected();
+        (rows == 0).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -187,7 +183,7 @@ async fn forged_rows_and_rewritten_audit_log_are_found_by_verify() {
         .fetch_one(&mut owner)
         .await
         .unwrap();
-    wait_until("the export of the last checkpoint", TIMEOUT, || {
+    wait_until("the export of the last checkpoint", WAIT_TIMEOUT, || {
         let text = std::fs::read_to_string(&exported).unwrap_or_default();
         (text.lines().count() == usize::try_from(number).unwrap()).then_some(())
     });

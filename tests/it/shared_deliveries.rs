@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::multi_node::start_two_nodes;
 use vouchsafe_test_harness::{
-    Behavior, Operator, Partner, ReceivedEvent, Receiver, eventually, expect_success,
+    Behavior, Operator, Partner, ReceivedEvent, Receiver, WAIT_TIMEOUT, eventually, expect_success,
 };
 
 /// Each partner has ten endpoints.
@@ -16,9 +16,6 @@ const PARTNERS: usize = 10;
 
 const ORDERS_PER_PARTNER: usize = 6;
 const EVENTS_PER_ORDER: usize = 3;
-
-/// The lease of 30 s has to expire first.
-const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(90);
 
 async fn register_webhooks(partner: &mut Partner, receiver: &Receiver, name: &str) {
     for n in 0..10 {
@@ -69,7 +66,7 @@ async fn kill_of_one_node_leaves_delivery_in_order_to_other() {
             expect_success(&partner.order(&sale, 1).await, 201);
         }
         if round == ORDERS_PER_PARTNER / 2 {
-            eventually("both nodes to deliver", TAKEOVER_TIMEOUT, async || {
+            eventually("both nodes to deliver", WAIT_TIMEOUT, async || {
                 let webhooks = operator.get("/admin/v1/webhooks?limit=100").await;
                 let nodes: BTreeSet<String> = webhooks["data"]
                     .as_array()?
@@ -82,7 +79,7 @@ async fn kill_of_one_node_leaves_delivery_in_order_to_other() {
             second.kill();
         }
     }
-    eventually("all events to arrive", TAKEOVER_TIMEOUT, async || {
+    eventually("all events to arrive", WAIT_TIMEOUT, async || {
         let found = events_by_endpoint(&receiver.received());
         let is_complete = found.len() == PARTNERS * 10
             && found

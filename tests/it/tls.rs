@@ -1,18 +1,13 @@
 //! TLS of the listeners, with the command line as the client.
 
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Duration;
-
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
-use vouchsafe_test_harness::{Instance, program, wait_until};
+use vouchsafe_test_harness::{Instance, WAIT_TIMEOUT, program, wait_until};
 
 use crate::commands::utf8;
-
-/// Files are looked at every ten seconds.
-const RELOAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An authority with a certificate for `localhost`, in PEM files.
 struct Pki {
@@ -80,7 +75,7 @@ fn partner_listener_serves_https_with_the_certificate_of_changed_files() {
     assert!(served.status.success(), "{}", utf8(&served.stderr));
     assert!(!call(&trusted_first, "http").status.success(), "plain HTTP");
     let second = create_pki(&directory, "listener");
-    wait_until("the renewed certificate", RELOAD_TIMEOUT, || {
+    wait_until("the renewed certificate", WAIT_TIMEOUT, || {
         call(&second.authority, "https").status.success().then_some(())
     });
     assert!(

@@ -1,7 +1,5 @@
 //! Webhook endpoints: registration, changes, tests, rotation, limits.
 
-use std::time::Duration;
-
 use hyper::Method;
 use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
@@ -203,20 +201,15 @@ async fn endpoint_test_reports_receiver_behavior() {
         (Behavior::NoResponse, json!([false, null, "timeout"])),
         (Behavior::LargeBody, json!([true, 200, null])),
         (Behavior::SlowBody, json!([true, 200, null])),
-        (
-            Behavior::DelayedOk(Duration::from_millis(4_700)),
-            json!([true, 200, null]),
-        ),
-        (
-            Behavior::DelayedOk(Duration::from_millis(5_200)),
-            json!([false, null, "timeout"]),
-        ),
     ] {
         receiver.set_behavior(behavior.clone());
         let response = post(&mut partner, &path, &json!({ "event": "voucher.issued" })).await;
         let result = expect_success(&response, 200);
         let outcome = json!([result["delivered"], result["status"], result["fault"]]);
         assert_eq!(outcome, expected, "{behavior:?}");
+        if result["fault"] == "timeout" {
+            assert!(result["latency_ms"].as_u64() >= Some(5_000), "{result}");
+        }
     }
     assert_eq!(
         partner.read("/events").await["data"],

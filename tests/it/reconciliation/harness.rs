@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -15,11 +14,8 @@ use vouchsafe_procurement::VendorRecord;
 use crate::vendor_protocol::adapter;
 use vouchsafe_test_harness::VendorSimulator;
 use vouchsafe_test_harness::{
-    Instance, Operator, Partner, ServiceDatabase, eventually, expect_success, id_of, unique,
+    Instance, Operator, Partner, ServiceDatabase, WAIT_TIMEOUT, eventually, expect_success, id_of, unique,
 };
-
-/// An order or a comparison takes a second, longer on a busy machine.
-const COMPLETION_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) const VENDOR: &str = "simulated";
 
@@ -60,7 +56,7 @@ impl ReconciliationHarness {
             let response = partner.send(&unique("key"), &body).await;
             let order_id = id_of(&expect_success(&response, 202));
             let path = format!("/orders/{order_id}");
-            eventually("the order to be closed", COMPLETION_TIMEOUT, async || {
+            eventually("the order to be closed", WAIT_TIMEOUT, async || {
                 let order = partner.read(&path).await;
                 (order["closed"] == true).then_some(())
             })
@@ -97,7 +93,7 @@ impl ReconciliationHarness {
     /// Waits until the day is reconciled with every vendor.
     async fn wait_until_reconciled(&mut self, day: Date) {
         let path = format!("/admin/v1/reconciliation/{day}");
-        eventually("the day to be reconciled", COMPLETION_TIMEOUT, async || {
+        eventually("the day to be reconciled", WAIT_TIMEOUT, async || {
             let found = self.operator.get(&path).await;
             let mut vendors = found["vendors"].as_array().unwrap().iter();
             vendors
