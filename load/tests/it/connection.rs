@@ -12,8 +12,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use vouchsafe_api_client::origin::Origin;
 use vouchsafe_api_client::{ApiResponse, Client, RequestFailure};
 
-/// Timeout for tests of silent servers; in all other tests the exchange ends.
+/// Timeout for a request that no server responds to.
 const SHORT: Duration = Duration::from_millis(200);
+
+/// Only a hang takes this long.
+const LONG: Duration = Duration::from_mins(5);
 
 /// Yields until the runtime has polled its sockets for the end of the connection: some milliseconds.
 const POLL_YIELDS: usize = 5_000;
@@ -45,7 +48,7 @@ impl Server {
             }
             requests
         });
-        (Client::new(origin), Self { thread, closed })
+        (Client::new(origin).with_timeout(LONG), Self { thread, closed })
     }
 
     /// Waits for all connections; returns the requests.
@@ -148,21 +151,23 @@ async fn unanswered_request_is_unknown() {
 
 #[tokio::test]
 async fn timeout_is_unknown_and_closes_connection() {
-    let (client, server) = Server::start(2, |index, stream| {
+    let (mut client, server) = Server::start(2, |index, stream| {
         let read = read_request(stream);
-        if index == 1 {
-            stream.write_all(OK).unwrap();
-            return vec![read];
+        stream.write_all(OK).unwrap();
+        if index == 0 {
+            // Responds to no further request and blocks until the client closes.
+            stream.read_to_end(&mut Vec::new()).unwrap();
         }
-        // Blocks until the client closes.
-        stream.read_to_end(&mut Vec::new()).unwrap();
         vec![read]
     });
+    assert_eq!(get(&mut client, "/first").await.unwrap().status, 200);
+    // The client is connected: only the response is late.
     let mut client = client.with_timeout(SHORT);
-    let failure = get(&mut client, "/first").await.unwrap_err();
+    let failure = get(&mut client, "/second").await.unwrap_err();
     assert!(matches!(failure, RequestFailure::Unknown(_)), "{failure}");
-    assert_eq!(get(&mut client, "/second").await.unwrap().status, 200);
-    assert!(server.requests()[1].starts_with("GET /second"));
+    let mut client = client.with_timeout(LONG);
+    assert_eq!(get(&mut client, "/third").await.unwrap().status, 200);
+    assert!(server.requests()[1].starts_with("GET /third"));
 }
 
 #[tokio::test]

@@ -83,7 +83,8 @@ impl FakeService {
     pub(crate) fn plan(&self, pace: Pace, length: RunLength) -> LoadPlan {
         let workload = Workload::one_sku("sbx-instant", "25", 1).unwrap();
         LoadPlan {
-            timeout: Duration::from_secs(5),
+            // Only a hang takes this long.
+            timeout: Duration::from_mins(5),
             ..LoadPlan::single_partner(self.url.clone(), Self::credentials(), workload, pace, length)
         }
     }

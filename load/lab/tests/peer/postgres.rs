@@ -37,7 +37,8 @@ pub(crate) async fn superuser_options() -> PgConnectOptions {
         .socket(home)
         .username("peer")
         .database("postgres");
-    let deadline = Instant::now() + Duration::from_secs(60);
+    // Only a hang takes this long.
+    let deadline = Instant::now() + Duration::from_mins(5);
     loop {
         match PgConnection::connect_with(&options).await {
             Ok(_) => return options,
