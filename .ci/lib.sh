@@ -74,9 +74,13 @@ debian_package() {
         echo "apt-get was not found: install $1 manually, then run this command again" >&2
         return 1
     fi
-    "${as_root[@]}" apt-get update -q >&2
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -q -y --no-install-recommends "$1" >&2
+    # Two checks may install at the same time, and apt-get refuses to run twice.
+    mkdir -p "$tools"
+    (
+        flock 9
+        "${as_root[@]}" apt-get update -q >&2
+        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$1" >&2
+    ) 9>"$tools/apt-get.lock"
 }
 
 # Seconds until a started service must be ready: initdb on a busy machine.
