@@ -29,13 +29,12 @@ async fn each_attempt_is_listed_for_its_partner_and_operators_only() {
     let sale = operator.add_stocked_product(5).await;
     let mut partner = operator.add_partner("1000").await;
     let receiver = Receiver::start();
-    receiver.set_behavior(Behavior::Status(500));
+    receiver.set_behavior(Behavior::StatusOnce(500));
     let webhook = register_webhook(&mut partner, &receiver, &json!({})).await;
     let path = path_of(&webhook);
     assert!(partner.list_all(&path).await.is_empty());
     expect_success(&partner.order(&sale, 1).await, 201);
-    let first = wait_for_attempts(&mut partner, &path, 1).await.remove(0);
-    receiver.set_behavior(Behavior::Status(204));
+    let first = wait_for_attempts(&mut partner, &path, 1).await.pop().unwrap();
     let events = receiver.wait_for_events(4);
     let attempts = wait_for_attempts(&mut partner, &path, 4).await;
     // The delivery's row, and with it its id, may be written after the entry of the log.

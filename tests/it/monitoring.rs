@@ -2,6 +2,8 @@
 
 use hyper::Method;
 use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use crate::approvals::{add_manual_product_under_approval, place_order_awaiting_approval};
 use crate::commands::{run_ok, run_with, utf8};
@@ -34,10 +36,14 @@ async fn overview_counts_waiting_work_and_samples_show_orders() {
         WAIT_TIMEOUT,
         async || {
             let seconds = operator.get("/admin/v1/samples").await;
-            let samples = seconds["data"].as_array().unwrap().iter();
-            let rates = samples.map(|sample| sample["orders_per_s"].as_f64().unwrap());
+            let samples = seconds["data"].as_array().unwrap();
             // A period is not exactly a second.
-            (rates.sum::<f64>() > 1.2).then_some(())
+            let orders = samples.windows(2).map(|pair| {
+                let [begin, end] = [&pair[0], &pair[1]]
+                    .map(|sample| OffsetDateTime::parse(sample["at"].as_str().unwrap(), &Rfc3339).unwrap());
+                pair[1]["orders_per_s"].as_f64().unwrap() * (end - begin).as_seconds_f64()
+            });
+            (orders.sum::<f64>() > 1.5).then_some(())
         },
     )
     .await;

@@ -41,7 +41,7 @@ async fn send_order_on_new_connection(address: SocketAddr) -> (TcpStream, String
 /// Retries an order on 409 and 503 until it is placed.
 async fn order_until_placed(mut partner: Partner, sale: &Sale) {
     let key = unique("key");
-    let placed = eventually("the order to be placed", WAIT_TIMEOUT * 3, async || {
+    let placed = eventually("the order to be placed", WAIT_TIMEOUT, async || {
         let response = partner.order_with_key(&key, sale, 1).await;
         Some(response.status.as_u16()).filter(|status| ![409, 503].contains(status))
     });

@@ -19,6 +19,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone)]
 pub enum Behavior {
     Status(u16),
+    /// This status for the first event, 204 for all others.
+    StatusOnce(u16),
     StatusWithHeaders(u16, String),
     DelayedOk(Duration),
     /// Responds after the behavior changes, according to the new one.
@@ -40,14 +42,16 @@ pub enum Behavior {
 
 impl Behavior {
     /// Returns the behavior for this event. `before` copies the earlier events, which are many, only if they are needed.
-    fn resolve_for(self, event: &ReceivedEvent, before: impl FnOnce() -> Vec<ReceivedEvent>) -> Self {
-        let Self::VerifySignature {
-            secret,
-            wrong_status,
-            duplicate_status,
-        } = self
-        else {
-            return self;
+    fn resolve_for(self, event: &ReceivedEvent, before: impl Fn() -> Vec<ReceivedEvent>) -> Self {
+        let (secret, wrong_status, duplicate_status) = match self {
+            Self::StatusOnce(status) if before().is_empty() => return Self::Status(status),
+            Self::StatusOnce(_) => return Self::Status(204),
+            Self::VerifySignature {
+                secret,
+                wrong_status,
+                duplicate_status,
+            } => (secret, wrong_status, duplicate_status),
+            behavior => return behavior,
         };
         let is_genuine = |one: &ReceivedEvent| one.signatures() == one.expected_signatures(&[&secret]);
         let is_same = |one: &&ReceivedEvent| one.event_id() == event.event_id();
@@ -257,7 +261,7 @@ fn respond(writer: &mut TcpStream, behavior: &Behavior) -> std::io::Result<bool>
             write!(writer, "HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n")?;
             writer.write_all(&vec![b'x'; size])?;
         }
-        Behavior::HoldUntilChanged | Behavior::VerifySignature { .. } => {
+        Behavior::HoldUntilChanged | Behavior::StatusOnce(_) | Behavior::VerifySignature { .. } => {
             unreachable!("resolved to another behavior")
         }
         Behavior::SlowBody => {
