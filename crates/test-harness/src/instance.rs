@@ -103,7 +103,11 @@ impl Instance {
     fn on_new_directory(scratch: &Path, settings: &[(&str, &str)]) -> Self {
         let data_dir = scratch.join("data");
         if prepared_data::fits(settings) {
-            prepared_data::copy_to(&data_dir);
+            prepared_data::copy_to(&data_dir, |empty| {
+                let mut first = Self::new(empty, &[]);
+                first.restart();
+                assert_eq!(first.stop(), Some(0), "{}", first.log_tail());
+            });
         }
         Self::new(&data_dir, settings)
     }

@@ -5,11 +5,10 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
-use crate::instance::Instance;
 use crate::process::{program, scratch_directory};
-use crate::wait::wait_until;
+use crate::wait::{WAIT_TIMEOUT, wait_until};
 
 /// Settings that change what the first start writes. A service with one of them starts on an empty directory.
 const FIRST_START_SETTINGS: [&str; 5] = [
@@ -20,9 +19,6 @@ const FIRST_START_SETTINGS: [&str; 5] = [
     "VOUCHSAFE_OPERATOR_TOKEN",
 ];
 
-/// Postgres exits after the service: only then its files are consistent.
-const SERVER_STOP_TIMEOUT: Duration = Duration::from_mins(5);
-
 /// Returns whether a service with these settings could have made the prepared directory.
 pub(crate) fn fits(settings: &[(&str, &str)]) -> bool {
     settings
@@ -30,14 +26,14 @@ pub(crate) fn fits(settings: &[(&str, &str)]) -> bool {
         .all(|(name, _)| !FIRST_START_SETTINGS.contains(name))
 }
 
-/// Copies the prepared directory to `data_dir`, which does not exist yet. All instances that are copied so have the same keys,
-/// sandbox partner and operator token.
-pub(crate) fn copy_to(data_dir: &Path) {
-    copy(&prepared(), data_dir);
+/// Copies the prepared directory to `data_dir`, which does not exist yet. All instances on copies have the same keys, sandbox
+/// partner and operator token. `start_and_stop` runs a service on an empty directory once.
+pub(crate) fn copy_to(data_dir: &Path, start_and_stop: impl FnOnce(&Path)) {
+    copy(&prepared(start_and_stop), data_dir);
 }
 
 /// Makes the directory of this build beside the program, unless there is one; other processes wait for it.
-fn prepared() -> PathBuf {
+fn prepared(start_and_stop: impl FnOnce(&Path)) -> PathBuf {
     let folder = program().with_file_name("prepared-data");
     fs::create_dir_all(&folder).unwrap();
     let lock = File::create(folder.join("lock")).unwrap();
@@ -49,7 +45,7 @@ fn prepared() -> PathBuf {
                 fs::remove_dir_all(entry.path()).unwrap();
             }
         }
-        make(&directory);
+        make(&directory, start_and_stop);
     }
     directory
 }
@@ -61,13 +57,12 @@ fn build_of(program: &Path) -> String {
     format!("{}-{}", linked_at.as_nanos(), file.len())
 }
 
-fn make(directory: &Path) {
+fn make(directory: &Path, start_and_stop: impl FnOnce(&Path)) {
     let scratch = scratch_directory();
     let made = scratch.path().join("data");
-    let mut service = Instance::new(&made, &[]);
-    service.restart();
-    assert_eq!(service.stop(), Some(0), "{}", service.log_tail());
-    wait_until("the prepared server to stop", SERVER_STOP_TIMEOUT, || {
+    start_and_stop(&made);
+    // Postgres exits after the service: only then its files are consistent.
+    wait_until("the prepared server to stop", WAIT_TIMEOUT, || {
         let is_running = made.join("postgres/data/postmaster.pid").exists();
         (!is_running).then_some(())
     });
