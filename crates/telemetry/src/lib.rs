@@ -8,6 +8,7 @@ mod collector;
 mod export;
 #[cfg(any(test, not(feature = "otlp")))]
 mod export_disabled;
+mod plain_fields;
 pub mod refusal_counts;
 pub mod refusal_log;
 mod repeats;
@@ -21,7 +22,7 @@ use clap::ValueEnum;
 use prometheus_client::registry::Registry as MetricsRegistry;
 use tracing::Span;
 use tracing_subscriber::Registry;
-use tracing_subscriber::filter::{ParseError, Targets};
+use tracing_subscriber::filter::{FilterExt as _, ParseError, Targets};
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -29,6 +30,7 @@ pub use self::collector::{CollectorUrl, InvalidCollectorUrl};
 use self::export::SpanExport;
 #[cfg(not(feature = "otlp"))]
 use self::export_disabled as export;
+use self::plain_fields::PlainFields;
 use self::repeats::RepeatFilter;
 use vouchsafe_security::environment::Environment;
 
@@ -98,9 +100,9 @@ pub fn start(settings: TelemetrySettings<'_>) -> Result<Telemetry, TelemetryErro
         SpanExport::start(&collector, headers, settings.environment)
     });
     let export = export.transpose()?;
-    // The log filter must not drop exported spans, so it applies to the log layer only.
-    let log = log_layer(settings.log_format).with_filter(RepeatFilter::default());
-    let log = log.with_filter(filter).boxed();
+    // The log filter must not drop exported spans, so it applies to the log layer only. One filter: each costs at every span.
+    let filter = filter.and(RepeatFilter::default());
+    let log = log_layer(settings.log_format).with_filter(filter).boxed();
     let spans = export.as_ref().map(SpanExport::layer);
     let layers: Vec<BoxedLayer> = [log].into_iter().chain(spans).collect();
     tracing_subscriber::registry().with(layers).init();
@@ -115,7 +117,7 @@ fn log_layer(format: LogFormat) -> BoxedLayer {
             if stderr().is_terminal() {
                 text.with_ansi(true).boxed()
             } else {
-                text.with_ansi(false).boxed()
+                text.with_ansi(false).fmt_fields(PlainFields).boxed()
             }
         }
         LogFormat::Json => {
