@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::{Extensions, ServerHandle};
-use actix_web::middleware::{Condition, from_fn};
+use actix_web::middleware::from_fn;
 use actix_web::{App, HttpServer, web};
 use anyhow::Context as _;
 use vouchsafe_actors::supervisor::Arbiters;
-use vouchsafe_security::environment::Environment;
 
 use crate::api::middleware::listener_peers::{self, ListenerPeers};
-use crate::api::middleware::{load_shedding, readiness_gate, response_delivery, sandbox_observer, trace};
+use crate::api::middleware::listeners::{serve_operator, serve_partner};
+use crate::api::middleware::response_delivery;
 use crate::api::{console, operator, partner};
 use crate::service::Service;
 use crate::settings::ServeSettings;
@@ -40,7 +40,6 @@ pub(super) fn start_partner_listener(
     tls: Option<&ListenerTls>,
 ) -> anyhow::Result<ServerHandle> {
     let (service, actors) = (service.clone(), Arc::clone(actors));
-    let is_sandbox = settings.environment == Environment::Sandbox;
     let listener = settings.partner_listener();
     let proxies = settings.trusted_proxies.clone();
     let peers = ListenerPeers::new(proxies, settings.environment, listener.transport);
@@ -48,20 +47,11 @@ pub(super) fn start_partner_listener(
     let app = move || {
         actors.add(actix_rt::Arbiter::current());
         service.metrics.runtimes().add_current("partner_listener");
-        let app = App::new()
+        App::new()
             .app_data(service.clone())
             .app_data(peers.clone())
-            .configure(partner::routes);
-        // Middleware runs in reverse order of registration.
-        app.wrap(Condition::new(
-            is_sandbox,
-            from_fn(sandbox_observer::observe_request),
-        ))
-        .wrap(from_fn(readiness_gate::partner_gate))
-        .wrap(from_fn(trace::trace_request))
-        .wrap(from_fn(load_shedding::shed_load))
-        .wrap(from_fn(listener_peers::refuse_foreign_peer))
-        .wrap(from_fn(response_delivery::deliver))
+            .configure(partner::routes)
+            .wrap(from_fn(serve_partner))
     };
     let server = HttpServer::new(app).workers(usize::from(settings.http_workers));
     let server = server
@@ -90,15 +80,12 @@ pub(super) fn start_operator_listener(
     let peers = ListenerPeers::new(proxies, settings.environment, listener.transport);
     let app = move || {
         service.metrics.runtimes().add_current("operator_listener");
-        let app = App::new()
+        App::new()
             .app_data(service.clone())
             .app_data(peers.clone())
             .configure(operator::configure_listener)
-            .configure(console::configure);
-        app.wrap(from_fn(readiness_gate::operator_gate))
-            .wrap(from_fn(trace::trace_request))
-            .wrap(from_fn(listener_peers::refuse_foreign_peer))
-            .wrap(from_fn(response_delivery::deliver))
+            .configure(console::configure)
+            .wrap(from_fn(serve_operator))
     };
     let server = HttpServer::new(app).workers(ADMIN_WORKERS);
     let server = server

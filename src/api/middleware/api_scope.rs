@@ -1,8 +1,6 @@
 //! Authorization of partner requests by the scopes of their credential.
 
-use actix_web::body::MessageBody;
-use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::middleware::Next;
+use actix_web::guard::{Guard, fn_guard};
 use actix_web::{HttpMessage as _, HttpRequest};
 use vouchsafe_domain::api_scope::ApiScope;
 use vouchsafe_security::registry::Caller;
@@ -15,14 +13,13 @@ use crate::api::error::ApiError;
 #[derive(Debug, Clone, Copy)]
 struct RequiredScope(Option<ApiScope>);
 
-/// Middleware of a route that attaches the scope for [`check`].
-pub(crate) async fn require<B: MessageBody>(
-    scope: Option<ApiScope>,
-    request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<B>, actix_web::Error> {
-    request.extensions_mut().insert(RequiredScope(scope));
-    next.call(request).await
+/// Guard of a route that attaches its scope for [`check`] and admits every request. It comes after the guard of the method. A guard,
+/// because actix boxes the service and the future of a middleware for each request.
+pub(crate) fn require(scope: Option<ApiScope>) -> impl Guard {
+    fn_guard(move |context| {
+        context.req_data_mut().insert(RequiredScope(scope));
+        true
+    })
 }
 
 /// Rejects a caller whose credential lacks the scope of the route.

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Extensions, ServiceRequest, ServiceResponse};
-use actix_web::middleware::Next;
 use actix_web::rt::net::TcpStream;
 use actix_web::{ResponseError as _, web};
 use vouchsafe_security::client_address::TrustedProxies;
@@ -59,18 +58,18 @@ impl ListenerPeers {
     }
 }
 
-/// Middleware of both listeners, before all others. It reads nothing of the request: a secret in it has passed a network in plain text
+/// A step of both listeners, before all that read the request. It reads nothing of the request: a secret in it has passed a network in plain text
 /// already, and is not used.
-pub(crate) async fn refuse_foreign_peer<B: MessageBody>(
+pub(super) async fn refuse_foreign_peer<B: MessageBody>(
     request: ServiceRequest,
-    next: Next<B>,
+    next: impl AsyncFnOnce(ServiceRequest) -> Result<ServiceResponse<B>, actix_web::Error>,
 ) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
     let peers = request.app_data::<ListenerPeers>();
     let peer = request.peer_addr().map(|peer| peer.ip());
     let local = request.conn_data::<LocalAddress>().copied();
     let is_served = peers.is_some_and(|peers| peer.is_some_and(|peer| peers.is_served(peer, local)));
     if is_served {
-        return next.call(request).await.map(ServiceResponse::map_into_left_body);
+        return next(request).await.map(ServiceResponse::map_into_left_body);
     }
     let response = trace::respond_without_span(request.headers(), || {
         let message =
@@ -91,7 +90,8 @@ pub(crate) async fn refuse_foreign_peer<B: MessageBody>(
 
 #[cfg(test)]
 mod tests {
-    use actix_web::middleware::from_fn;
+    use actix_web::body::BoxBody;
+    use actix_web::middleware::{Next, from_fn};
     use actix_web::test::{TestRequest, call_service, init_service};
     use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
     use std::io::{Read as _, Write as _};
@@ -181,7 +181,9 @@ mod tests {
             App::new()
                 .app_data(peers(Environment::Production))
                 .default_service(web::to(HttpResponse::NoContent))
-                .wrap(from_fn(refuse_foreign_peer)),
+                .wrap(from_fn(|request, next: Next<BoxBody>| {
+                    refuse_foreign_peer(request, async move |request| next.call(request).await)
+                })),
         )
         .await;
         for (peer, status) in [("10.1.2.3:1", 204), ("192.0.2.1:1", 403)] {

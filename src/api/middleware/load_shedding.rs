@@ -1,6 +1,6 @@
 //! Load shedding for `POST /orders`: rejects an order with 503 while the engine is at its in-flight limit.
 //!
-//! Under overload rejections must be cheap, or they take CPU from the accepted orders. This middleware therefore runs before
+//! Under overload rejections must be cheap, or they take CPU from the accepted orders. This step therefore comes before
 //! tracing, authentication and body parsing. The engine still enforces the limit for requests that pass here.
 
 use std::time::Instant;
@@ -8,7 +8,6 @@ use std::time::Instant;
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
-use actix_web::middleware::Next;
 use actix_web::{HttpResponse, ResponseError as _, web};
 use vouchsafe_actors::flows::FlowError;
 use vouchsafe_domain::limits::RequestClass;
@@ -21,13 +20,13 @@ use crate::metrics::{FinishedRequest, ORDERS_ROUTE, PARTNER_LISTENER};
 use crate::service::Service;
 use vouchsafe_telemetry::refusal_log::RefusalKey;
 
-/// Middleware of the partner listener.
-pub(crate) async fn shed_load<B: MessageBody>(
+/// A step of the partner listener.
+pub(super) async fn shed_load<B: MessageBody>(
     request: ServiceRequest,
-    next: Next<B>,
+    next: impl AsyncFnOnce(ServiceRequest) -> Result<ServiceResponse<B>, actix_web::Error>,
 ) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
     let Some(response) = overload_response(&request) else {
-        return next.call(request).await.map(ServiceResponse::map_into_left_body);
+        return next(request).await.map(ServiceResponse::map_into_left_body);
     };
     // actix closes a connection with an unread body, and a new connection costs more than the whole rejection.
     let (request, payload) = request.into_parts();

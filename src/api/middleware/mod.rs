@@ -3,10 +3,11 @@
 pub(crate) mod api_scope;
 pub(crate) mod authentication;
 pub(crate) mod listener_peers;
-pub(crate) mod load_shedding;
+pub(crate) mod listeners;
+mod load_shedding;
 pub(crate) mod operator;
-pub(crate) mod rate_limit_headers;
-pub(crate) mod readiness_gate;
+mod rate_limit_headers;
+mod readiness_gate;
 mod refusals;
 pub(crate) mod response_delivery;
 pub(crate) mod sandbox_observer;

@@ -10,10 +10,8 @@
 
 use std::time::Duration;
 
-use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderName, HeaderValue};
-use actix_web::middleware::Next;
 use actix_web::{HttpMessage as _, HttpRequest};
 use vouchsafe_domain::limits::{Limit, RequestClass};
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
@@ -45,12 +43,12 @@ pub(super) fn discard(request: &HttpRequest) {
     request.extensions_mut().remove::<RateLimitReport>();
 }
 
-/// Middleware: writes the recorded status into the response headers.
-pub(crate) async fn write_headers(
+/// A step of the partner listener: writes the recorded status into the response headers.
+pub(super) async fn write_headers<B>(
     request: ServiceRequest,
-    next: Next<impl MessageBody>,
-) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
-    let mut response = next.call(request).await?;
+    next: impl AsyncFnOnce(ServiceRequest) -> Result<ServiceResponse<B>, actix_web::Error>,
+) -> Result<ServiceResponse<B>, actix_web::Error> {
+    let mut response = next(request).await?;
     let report = response.request().extensions().get::<RateLimitReport>().copied();
     if let Some(report) = report {
         for (name, value) in [

@@ -6,51 +6,38 @@ use std::time::Instant;
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{CONNECTION, HeaderValue};
-use actix_web::middleware::Next;
-use actix_web::{HttpMessage as _, HttpResponse, ResponseError as _, web};
+use actix_web::{HttpResponse, ResponseError as _, web};
 use vouchsafe_wire::error_code::Code;
 
 use super::refusals;
 use super::trace::{TracedRequest, method_label};
 use crate::api::error::ApiError;
-use crate::metrics::{FinishedRequest, OPERATOR_LISTENER, PARTNER_LISTENER};
+use crate::metrics::FinishedRequest;
 use crate::service::Service;
 
-/// Middleware of the partner listener.
-pub(crate) async fn partner_gate(
-    request: ServiceRequest,
-    next: Next<impl MessageBody + 'static>,
-) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
-    serve_if_ready(PARTNER_LISTENER, request, next).await
-}
-
-/// Middleware of the operator listener.
-pub(crate) async fn operator_gate(
-    request: ServiceRequest,
-    next: Next<impl MessageBody + 'static>,
-) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
-    serve_if_ready(OPERATOR_LISTENER, request, next).await
-}
-
-async fn serve_if_ready<B: MessageBody + 'static>(
+/// A step of both listeners; `listener` is the label of its metrics.
+pub(super) async fn serve_if_ready<B: MessageBody + 'static>(
     listener: &'static str,
-    request: ServiceRequest,
-    next: Next<B>,
+    request: TracedRequest,
+    next: impl AsyncFnOnce(ServiceRequest) -> Result<ServiceResponse<B>, actix_web::Error>,
 ) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
     let started = Instant::now();
+    let TracedRequest {
+        request,
+        route,
+        exemplar,
+    } = request;
     let service = request
         .app_data::<web::Data<Service>>()
         .cloned()
         .ok_or_else(ApiError::unavailable)?;
     let method = method_label(request.method());
-    let traced = request.extensions_mut().remove::<TracedRequest>();
-    let (route, exemplar) = traced.map_or((None, None), |traced| (traced.route, traced.exemplar));
     // Monitoring stays available during a drain; only `/readyz` fails then. During the start nothing is served, because the
     // sandbox is not seeded yet.
     let is_monitoring = matches!(request.path(), "/healthz" | "/metrics") && service.gate.was_opened();
     let guard = service.gate.try_enter();
     let mut result = if guard.is_some() || is_monitoring {
-        next.call(request).await.map(ServiceResponse::map_into_left_body)
+        next(request).await.map(ServiceResponse::map_into_left_body)
     } else {
         Ok(request.into_response(not_ready_response()).map_into_right_body())
     };

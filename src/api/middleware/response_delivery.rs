@@ -16,7 +16,6 @@ use std::time::Duration;
 use actix_tls::accept::rustls_0_23::TlsStream;
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::dev::{Extensions, ServiceRequest, ServiceResponse};
-use actix_web::middleware::Next;
 use actix_web::rt::net::TcpStream;
 use actix_web::{HttpMessage as _, HttpRequest, web};
 use bytes::Bytes;
@@ -112,12 +111,12 @@ pub(crate) async fn wait_without_permit<T>(
     waited
 }
 
-/// Outermost middleware of both listeners.
-pub(crate) async fn deliver<B: MessageBody + 'static>(
+/// The outermost step of both listeners.
+pub(super) async fn deliver<B: MessageBody + 'static>(
     request: ServiceRequest,
-    next: Next<B>,
+    next: impl AsyncFnOnce(ServiceRequest) -> Result<ServiceResponse<B>, actix_web::Error>,
 ) -> Result<ServiceResponse<DeliveredBody>, actix_web::Error> {
-    let response = next.call(request).await?;
+    let response = next(request).await?;
     let request = response.request();
     let permit = request.extensions_mut().remove::<InFlightRequest>();
     let ended = start_deadline(request, response.response().body().size());
@@ -208,12 +207,11 @@ enum Rest {
 
 impl DeliveredBody {
     fn new<B: MessageBody + 'static>(body: B, permit: Option<InFlightRequest>, end: Option<BodyEnd>) -> Self {
-        let has_bytes = matches!(body.size(), BodySize::Sized(1..));
-        let body = BoxBody::new(body);
-        let rest = if has_bytes {
-            body.try_into_bytes().map_or_else(Rest::Other, Rest::Bytes)
+        let rest = if matches!(body.size(), BodySize::Sized(1..)) {
+            body.try_into_bytes()
+                .map_or_else(|body| Rest::Other(BoxBody::new(body)), Rest::Bytes)
         } else {
-            Rest::Other(body)
+            Rest::Other(BoxBody::new(body))
         };
         Self {
             rest,
@@ -252,7 +250,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::sync::Arc;
 
-    use actix_web::middleware::from_fn;
+    use actix_web::middleware::{Next, from_fn};
     use actix_web::test::{self, TestRequest};
     use actix_web::{App, HttpResponse};
     use vouchsafe_security::in_flight::InFlightLimit;
@@ -323,7 +321,9 @@ mod tests {
             async { HttpResponse::Ok().body("codes") }
         };
         let app = App::new()
-            .wrap(from_fn(deliver))
+            .wrap(from_fn(|request, next: Next<BoxBody>| {
+                deliver(request, async move |request| next.call(request).await)
+            }))
             .default_service(web::to(handler));
         let app = test::init_service(app).await;
         let response = test::call_service(&app, TestRequest::get().to_request()).await;

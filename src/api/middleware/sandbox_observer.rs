@@ -1,8 +1,8 @@
-//! Sandbox middleware: records observations for certifications, and drops or delays responses to orders.
+//! Records observations for certifications, and drops or delays responses to orders.
 //!
 //! An order of product `sbx-lost-answer` commits, and the server drops the connection without a response (contract §11). It lets
 //! a partner test that its client retries with the same key; the retry gets the stored response. A partner may request the same
-//! for its next orders. Production does not register this middleware.
+//! for its next orders.
 
 use std::cell::Cell;
 use std::future;
@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use actix_web::body::{BodyStream, BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::middleware::Next;
 use actix_web::web;
 use bytes::Bytes;
 use futures_util::stream;
@@ -41,19 +40,22 @@ struct RequestObserver {
     response_delay: Cell<Option<Duration>>,
 }
 
-/// Middleware of the partner listener in the sandbox.
-pub(crate) async fn observe_request<B: MessageBody>(
+/// A step of the partner listener. Production skips it.
+pub(super) async fn observe_request<B: MessageBody>(
     request: ServiceRequest,
-    next: Next<B>,
+    next: impl AsyncFnOnce(ServiceRequest) -> Result<ServiceResponse<B>, actix_web::Error>,
 ) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
-    let service = request.app_data::<web::Data<Service>>().cloned();
+    let service: &web::Data<Service> = request.app_data().ok_or_else(ApiError::unavailable)?;
+    if service.environment == Environment::Production {
+        return next(request).await.map(ServiceResponse::map_into_left_body);
+    }
     let observer = Rc::new(RequestObserver {
-        service: service.ok_or_else(ApiError::unavailable)?,
+        service: service.clone(),
         is_response_lost: Cell::new(false),
         response_delay: Cell::new(None),
     });
     request_outcome::register(&request, observer.clone());
-    let response = next.call(request).await?;
+    let response = next(request).await?;
     if let Some(delay) = observer.response_delay.get() {
         tokio::time::sleep(delay).await;
     }

@@ -1,13 +1,11 @@
-//! Middleware that assigns each request its trace id and span. The span names the method and the route, never headers,
+//! Assigns each request its trace id and span. The span names the method and the route, never headers,
 //! query or body.
 
-use actix_web::body::MessageBody;
+use actix_web::HttpResponse;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::error::InternalError;
 use actix_web::http::Method;
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
-use actix_web::middleware::Next;
-use actix_web::{HttpMessage as _, HttpResponse};
 use tracing::{Instrument as _, Span, error_span};
 use vouchsafe_actors::SPANS;
 
@@ -17,32 +15,34 @@ use vouchsafe_telemetry::trace::{TRACE_ID, Traceparent, parse_traceparent, rando
 /// The response header with the trace id (spec part 7).
 static X_TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");
 
-/// The route and the trace of a request, for middleware that runs later.
-pub(crate) struct TracedRequest {
+/// A request with its route and its trace.
+pub(super) struct TracedRequest {
+    pub(super) request: ServiceRequest,
     /// The template; `None` if no route matches.
-    pub(crate) route: Option<String>,
+    pub(super) route: Option<String>,
     /// `None` if the caller does not record the trace.
-    pub(crate) exemplar: Option<ExemplarLabels>,
+    pub(super) exemplar: Option<ExemplarLabels>,
 }
 
-/// Middleware: assigns the trace id, opens the span and sets `X-Trace-ID`, also on error responses of inner middleware.
-pub(crate) async fn trace_request(
+/// A step of both listeners: assigns the trace id, opens the span and sets `X-Trace-ID`, also on error responses of later steps.
+pub(super) async fn trace_request<B>(
     request: ServiceRequest,
-    next: Next<impl MessageBody>,
-) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    next: impl AsyncFnOnce(TracedRequest) -> Result<ServiceResponse<B>, actix_web::Error>,
+) -> Result<ServiceResponse<B>, actix_web::Error> {
     let parent = parse_traceparent(request.headers());
     let trace_id = parent.map_or_else(random_trace_id, |parent| parent.trace_id.to_owned());
     let header = HeaderValue::from_str(&trace_id);
     let route = request.match_pattern();
     let span = request_span(&request, route.as_deref(), &trace_id);
     let is_recorded = parent.is_none_or(Traceparent::is_sampled);
-    request.extensions_mut().insert(TracedRequest {
+    vouchsafe_telemetry::start_span(&span, &trace_id, parent);
+    let request = TracedRequest {
+        request,
         route,
         exemplar: is_recorded.then(|| ExemplarLabels::new(&trace_id)).flatten(),
-    });
-    vouchsafe_telemetry::start_span(&span, &trace_id, parent);
+    };
     let result = async {
-        next.call(request)
+        next(request)
             .await
             .map_err(|error| (error.error_response(), error))
     };

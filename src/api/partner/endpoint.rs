@@ -1,6 +1,5 @@
 //! Endpoints below `/api/v1`: each with the scope that it requires, in routing and in the OpenAPI document.
 
-use actix_web::middleware::from_fn;
 use vouchsafe_api_docs::openapi::Operation;
 use vouchsafe_api_docs::partner::require_scope;
 use vouchsafe_domain::api_scope::ApiScope;
@@ -34,9 +33,8 @@ pub(super) use partner_endpoints;
 impl PartnerEndpoint {
     /// The endpoint that rejects credentials without the scope.
     pub(super) fn into_endpoint(self) -> Endpoint {
-        let scope = self.scope;
-        let require = from_fn(move |request, next| api_scope::require(scope, request, next));
-        self.endpoint.map_route(|route| route.wrap(require))
+        let require = api_scope::require(self.scope);
+        self.endpoint.map_route(|route| route.guard(require))
     }
 
     pub(super) fn operation(&self, prefix: &str) -> Operation {

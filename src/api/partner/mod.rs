@@ -20,7 +20,6 @@ pub(super) mod webhooks;
 
 use std::sync::LazyLock;
 
-use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use utoipa::openapi::OpenApi;
 use vouchsafe_api_docs::{openapi, partner as docs};
@@ -31,7 +30,6 @@ use self::endpoint::{PartnerEndpoint, partner_endpoints};
 use super::documentation::{self, DocsSite, Files};
 use super::endpoint::{Endpoint, endpoints, register, resources};
 use super::health;
-use super::middleware::rate_limit_headers;
 use super::routing::route_not_found;
 use super::static_file::StaticFile;
 use crate::service::Service;
@@ -65,7 +63,7 @@ pub(crate) fn routes(config: &mut web::ServiceConfig) {
         .default_service(web::to(route_not_found));
     register(config, public_endpoints());
     config
-        .service(api.wrap(from_fn(rate_limit_headers::write_headers)))
+        .service(api)
         .configure(|config| documentation::routes(config, &DOCUMENTATION))
         .configure(documentation::home)
         .configure(|config| documentation::schema_routes(config, &SCHEMAS))
