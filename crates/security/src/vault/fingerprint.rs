@@ -15,18 +15,21 @@ use crate::idempotency::{frame, unkeyed_fingerprint};
 /// Separates the derived key.
 pub(super) const FINGERPRINT_CONTEXT: &[u8] = b"vouchsafe request fingerprint v1";
 
-/// The key of request fingerprints. `Debug` prints `***`.
+/// The key of request fingerprints, as the state of a hash that has read it. `Debug` prints `***`.
 #[derive(Clone)]
-pub struct FingerprintKey(KeyBytes);
+pub struct FingerprintKey(Hmac<Sha256>);
 
 impl FingerprintKey {
-    pub(super) const fn new(bytes: KeyBytes) -> Self {
-        Self(bytes)
+    pub(super) fn new(bytes: &KeyBytes) -> Self {
+        let Ok(mac) = Hmac::new_from_slice(&**bytes) else {
+            unreachable!("HMAC accepts keys of any length");
+        };
+        Self(mac)
     }
 
     #[must_use]
     pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
-        Self(KeyBytes::new(bytes))
+        Self::new(&KeyBytes::new(bytes))
     }
 
     /// The hash of a URL in hexadecimal digits, which a request cannot have: `URL` is no method.
@@ -46,10 +49,11 @@ impl FingerprintKey {
     }
 
     fn keyed(&self, method: &str, path: &str, body: &[u8]) -> Fingerprint {
-        let Ok(mac) = Hmac::<Sha256>::new_from_slice(&*self.0) else {
-            unreachable!("HMAC accepts keys of any length");
-        };
-        let mac = mac.chain_update(frame(method, path)).chain_update(body);
+        let mac = self
+            .0
+            .clone()
+            .chain_update(frame(method, path))
+            .chain_update(body);
         Fingerprint(mac.finalize().into_bytes().into())
     }
 }
@@ -69,7 +73,7 @@ mod tests {
     use crate::vault::blind_index::BlindIndexKey;
 
     fn key(byte: u8) -> FingerprintKey {
-        FingerprintKey::new(BlindIndexKey::new(Zeroizing::new([byte; 32])).derive(FINGERPRINT_CONTEXT))
+        FingerprintKey::new(&BlindIndexKey::new(Zeroizing::new([byte; 32])).derive(FINGERPRINT_CONTEXT))
     }
 
     #[test]

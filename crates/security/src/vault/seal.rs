@@ -122,7 +122,7 @@ impl Vault {
             ciphers: codes,
             active_key_id: active,
             seal_count: AtomicU64::new(active_seals),
-            fingerprints: FingerprintKey::new(blind_index.derive(FINGERPRINT_CONTEXT)),
+            fingerprints: FingerprintKey::new(&blind_index.derive(FINGERPRINT_CONTEXT)),
             blind_index,
         })
     }
