@@ -188,7 +188,7 @@ BEGIN
     END;
 
     -- Order and payout changes: each must still be in the state in which it was decided. A voucher whose code was retrieved
-    -- cannot be returned; retrieve_codes_v1 locks the order, too.
+    -- cannot be returned; whatever marks one as retrieved locks the order before (retrieve_codes_v2, Quarantine::withdraw_sold).
     IF p_rest IS NOT NULL THEN
         FOR v_row IN
             SELECT c.record, r_partner[c.record] AS partner_id, c.order_id, c.since
@@ -522,7 +522,18 @@ BEGIN
               FROM jsonb_to_recordset(p_rest -> 'returns') AS b (record integer, stock_id bigint)
              WHERE v_verdict[b.record] = 0
         LOOP
-            UPDATE allocations AS a SET returned_at = v_now WHERE a.stock_id = v_row.stock_id;
+            UPDATE allocations AS a
+               SET returned_at = v_now
+             WHERE a.stock_id = v_row.stock_id
+               AND a.returned_at IS NULL /* guard: return-once */
+               AND a.first_retrieved_at IS NULL /* guard: return-unread */;
+            IF NOT FOUND THEN
+                -- Changed since the check above, by a statement that did not lock the order, or by another record of this batch. The
+                -- writes before this one cannot be taken back for one record, so nothing of the batch is written. The lane sends the
+                -- records again in parts, where the check gives this one its verdict and the others are written.
+                RAISE EXCEPTION 'stock row % was read or returned after its check', v_row.stock_id
+                      USING ERRCODE = 'serialization_failure';
+            END IF;
         END LOOP;
         WITH back AS MATERIALIZED (
             SELECT b.new_id, b.begins, s.code_id, s.expiry, k.product_id, k.denomination

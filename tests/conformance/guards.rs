@@ -1,7 +1,7 @@
 //! Mutation tests of the guards of commits and flushes: each guard is removed, and its conformance cases must fail.
 //!
 //! A comment marks the guard in the SQL text, and the test replaces the condition on that line: in `commit_batch_v2` by replacing
-//! the installed function, in other statements by the proxy. [`GUARDS`] apply to every store; five more are specific to Postgres.
+//! the installed function, in other statements by the proxy. [`GUARDS`] apply to every store; eight more are specific to Postgres.
 
 use std::panic::AssertUnwindSafe;
 
@@ -58,10 +58,13 @@ const GUARD_EDITS: &[(&str, &str, &str)] = &[
     ("order-moved", "AND o.last_sequence = v_row.since", ""),
     ("payout-pending", "AND y.status = 'PENDING'", ""),
     ("retrieved", "AND a.first_retrieved_at IS NULL", ""),
+    ("return-unread", "AND a.first_retrieved_at IS NULL", ""),
+    ("return-once", "AND a.returned_at IS NULL", ""),
 ];
 
-/// Guards of other statements, each with an edit: of those that recover and open a lane, and of the flush of deliveries.
-const STATEMENT_EDITS: [(&str, Edit); 5] = [
+/// Guards of other statements, each with an edit: of those that recover and open a lane, of the comparison with sold vouchers, and of
+/// the flush of deliveries.
+const STATEMENT_EDITS: [(&str, Edit); 6] = [
     (
         "incarnation",
         (
@@ -75,6 +78,10 @@ const STATEMENT_EDITS: [(&str, Edit); 5] = [
             "n.incarnation = $2 /* guard: incarnation */",
             "$2::bigint IS NOT NULL",
         ),
+    ),
+    (
+        "compared-order",
+        ("FOR NO KEY UPDATE OF o /* guard: compared-order */", ""),
     ),
     ("lease", ("p.lease = $2", "$2::bigint IS NOT NULL")),
     ("lease-owner", ("p.leased_by = $12", "$12::text IS NOT NULL")),
@@ -107,6 +114,9 @@ watched! {
     without_key_forever "key-forever" key_without_expiry_never_expires;
     without_order_moved "order-moved" change_of_outdated_order_is_stale;
     without_retrieved "retrieved" retrieved_voucher_is_not_returned;
+    without_return_unread "return-unread" voucher_read_beside_its_cancellation_is_not_returned;
+    without_return_once "return-once" voucher_in_two_returns_of_a_batch_is_returned_once;
+    without_compared_order "compared-order" comparison_waits_for_cancellation_and_withdraws_returned_voucher;
     without_payout_pending "payout-pending" payout_is_decided_once;
     without_balance "balance" debit_beyond_balance_is_stale;
     without_running_balance "running-balance" running_balance_applies_within_batch;

@@ -3,6 +3,8 @@
 //! The conformance suite blocks a commit on a key or a voucher and changes other rows. Here the row itself is locked, so the
 //! result depends on how the statement rereads it.
 
+mod returns;
+
 use vouchsafe_actors::ports::record::Verdict;
 use vouchsafe_domain::voucher::StockVoucher;
 use vouchsafe_simulation::build;
@@ -11,6 +13,7 @@ use vouchsafe_simulation::conformance::{
     Subject as _, assert_committed, gift, wallet_state,
 };
 
+use self::returns::*;
 use crate::subject::PgSubject;
 
 macro_rules! cases {
@@ -48,6 +51,10 @@ cases! {
     wallet_is_locked_before_it_is_read
     chunk_is_reread_after_lock_wait
     voucher_of_another_chunk_is_stale
+    comparison_waits_for_cancellation_and_withdraws_returned_voucher
+    cancellation_waits_for_comparison_and_is_stale
+    voucher_read_beside_its_cancellation_is_not_returned
+    voucher_in_two_returns_of_a_batch_is_returned_once
 }
 
 /// Debits the wallet as another writer of the ledger.

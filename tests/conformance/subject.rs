@@ -70,6 +70,12 @@ impl PgSubject {
         &self.store
     }
 
+    /// The service's store, connected through the node's proxy, which edits its statements.
+    pub(crate) fn proxied_store(&self, node: &str) -> PgStore {
+        let options = self.options().socket(self.proxy(node).directory());
+        PgStore::open(options, Handle::current())
+    }
+
     /// The node that was started last.
     pub(crate) fn newest_node(&self) -> Arc<PgNode> {
         let newest = self.newest_node.lock().unwrap().clone();
@@ -91,14 +97,9 @@ impl PgSubject {
 
     /// Starts a node as the service does; returns its concrete type.
     pub(crate) async fn start(&self, node: &str) -> Arc<PgNode> {
-        let options = self.options();
-        let options = options.socket(self.proxy(node).directory());
-        let store = PgNode::start(
-            &PgStore::open(options, Handle::current()).database,
-            node.to_owned(),
-        )
-        .await
-        .unwrap();
+        let store = PgNode::start(&self.proxied_store(node).database, node.to_owned())
+            .await
+            .unwrap();
         let store = Arc::new(store);
         *self.newest_node.lock().unwrap() = Some(Arc::clone(&store));
         store

@@ -19,7 +19,7 @@ use sqlx::{Connection as _, PgConnection};
 use super::audit::{self, AuditActor, NO_STATE};
 
 /// Subject of the audit entries: the stock of all SKUs.
-pub(super) const SUBJECT: &str = "stock";
+const SUBJECT: &str = "stock";
 
 /// Audited state of a quarantine and of its end.
 #[derive(Serialize)]
@@ -158,15 +158,7 @@ pub(super) async fn quarantine(
     );
     let chunks = quarantined.execute(&mut *transaction).await?.rows_affected();
     let state = QuarantineAuditState { chunks, reason };
-    audit::write(
-        &mut transaction,
-        actor,
-        "stock.quarantine",
-        SUBJECT,
-        NO_STATE,
-        Some(&state),
-    )
-    .await?;
+    write_audit_entry(&mut transaction, actor, "stock.quarantine", &state).await?;
     transaction.commit().await?;
     tracing::error!(
         stock.quarantined_chunks = chunks,
@@ -174,4 +166,14 @@ pub(super) async fn quarantine(
         "free stock quarantined; compare it with what was sold, then release it"
     );
     Ok(())
+}
+
+/// Writes the audit entry of a change to the stock of all SKUs.
+pub(super) async fn write_audit_entry(
+    connection: &mut PgConnection,
+    actor: &AuditActor,
+    action: &'static str,
+    state: &(impl Serialize + Sync),
+) -> Result<(), sqlx::Error> {
+    audit::write(connection, actor, action, SUBJECT, NO_STATE, Some(state)).await
 }

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use vouchsafe_database::boxed;
 
 use serde::Serialize;
-use sqlx::PgConnection;
+use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 use vouchsafe_domain::ids::VoucherId;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_security::vault::blind_index::BlindIndex;
 
-use super::audit::{self, AuditActor, NO_STATE};
-use super::continuity::{self, QuarantineAuditState, SUBJECT};
+use super::audit::AuditActor;
+use super::continuity::{self, QuarantineAuditState};
 use super::database::Database;
 use super::stock::void_rows;
 
@@ -108,11 +108,8 @@ impl Quarantine {
     #[boxed]
     pub async fn is_active(&self) -> Result<bool, sqlx::Error> {
         let active = sqlx::query!("SELECT only_row FROM continuity WHERE quarantined_at IS NOT NULL");
-        Ok(self
-            .0
-            .fetch_optional(active.map(|row| row.only_row))
-            .await?
-            .is_some())
+        let active = self.0.fetch_optional(active.map(|row| row.only_row)).await?;
+        Ok(active.is_some())
     }
 
     /// Takes vouchers out of sale that were sold on the lost timeline. Returns a result per voucher. Idempotent.
@@ -129,27 +126,21 @@ impl Quarantine {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
+                // Before the first lock: it reads many rows, and commits would wait for it.
+                let is_known = find_known(&mut transaction, &sold).await?;
                 sqlx::query!(
                     "UPDATE continuity SET compared_at = clock_timestamp() WHERE quarantined_at IS NOT NULL"
                 )
                 .execute(&mut *transaction)
                 .await?;
-                let outcomes = withdraw_sold(&mut transaction, &sold).await?;
+                let outcomes = withdraw_sold(&mut transaction, &sold, &is_known).await?;
                 let count = |outcome| outcomes.iter().filter(|o| **o == outcome).count();
                 let state = ComparisonAuditState {
                     withdrawn: count(SoldVoucherOutcome::Withdrawn),
                     kept: count(SoldVoucherOutcome::Kept),
                     reason: &reason,
                 };
-                audit::write(
-                    &mut transaction,
-                    &actor,
-                    "stock.compare",
-                    SUBJECT,
-                    NO_STATE,
-                    Some(&state),
-                )
-                .await?;
+                continuity::write_audit_entry(&mut transaction, &actor, "stock.compare", &state).await?;
                 transaction.commit().await?;
                 Ok(outcomes)
             })
@@ -180,15 +171,7 @@ impl Quarantine {
                     chunks,
                     reason: &reason,
                 };
-                audit::write(
-                    &mut transaction,
-                    &actor,
-                    "stock.release",
-                    SUBJECT,
-                    NO_STATE,
-                    Some(&state),
-                )
-                .await?;
+                continuity::write_audit_entry(&mut transaction, &actor, "stock.release", &state).await?;
                 transaction.commit().await?;
                 Ok(ReleaseOutcome::Released)
             })
@@ -203,17 +186,40 @@ async fn is_compared(connection: &mut PgConnection) -> Result<bool, sqlx::Error>
     Ok(compared.fetch_optional(connection).await?.unwrap_or(true))
 }
 
+/// The newest stock row of a sold voucher's code, and the order that has it.
+#[derive(PartialEq, Eq)]
+struct NewestRow {
+    stock_id: Option<i64>,
+    partner_id: Option<Uuid>,
+    order_id: Option<Uuid>,
+}
+
+/// Withdraws the vouchers that this database does not know as sold: voids the free ones, and keeps those of orders from coming back.
+///
+/// Locks orders, sorted, before their allocations, as commits and retrievals do: a cancellation that has checked an allocation is
+/// waited for, and a later one finds it read.
 async fn withdraw_sold(
     connection: &mut PgConnection,
     sold: &[SoldVoucher],
+    is_known: &[bool],
 ) -> Result<Vec<SoldVoucherOutcome>, sqlx::Error> {
-    let is_known = find_known(connection, sold).await?;
-    let mut withdrawn = Vec::new();
-    let mut rows = find_newest_rows(connection, sold).await?;
     loop {
-        let unknown = rows.iter().zip(&is_known).filter(|(_, is_known)| !**is_known);
-        let stock_ids: Vec<i64> = unknown.filter_map(|(row, _)| *row).collect();
-        withdrawn.extend(void_rows(connection, stock_ids.clone()).await?);
+        let mut attempt = connection.begin().await?;
+        let rows = find_newest_rows(&mut attempt, sold).await?;
+        let unknown = || {
+            rows.iter()
+                .zip(is_known)
+                .filter_map(|(row, known)| (!known).then_some(row))
+        };
+        let stock_ids: Vec<i64> = unknown().filter_map(|row| row.stock_id).collect();
+        lock_orders(&mut attempt, unknown()).await?;
+        let withdrawn = void_rows(&mut attempt, stock_ids.clone()).await?;
+        // An order may have sold or returned a voucher between look and lock. Its lock would now come after those of vouchers, so all
+        // locks are released and the next attempt takes them in order.
+        if find_newest_rows(&mut attempt, sold).await? != rows {
+            attempt.rollback().await?;
+            continue;
+        }
         // Sold to an order here, and to another one on the lost timeline: an order whose code was retrieved cannot return it. The
         // time is that of the audit entry, by which `verify` knows that nobody read the code.
         let kept = sqlx::query!(
@@ -222,23 +228,37 @@ async fn withdraw_sold(
               WHERE stock_id = ANY ($1) AND order_id IS NOT NULL AND returned_at IS NULL",
             &stock_ids,
         );
-        kept.execute(&mut *connection).await?;
-        // An order may have returned a voucher between look and write: its new stock row is withdrawn too.
-        let newest = find_newest_rows(connection, sold).await?;
-        if newest == rows {
-            break;
-        }
-        rows = newest;
+        kept.execute(&mut *attempt).await?;
+        attempt.commit().await?;
+        let outcomes = sold.iter().zip(&rows).zip(is_known);
+        let outcome = |((voucher, row), is_known): ((&SoldVoucher, &NewestRow), &bool)| match row.stock_id {
+            _ if *is_known => SoldVoucherOutcome::Known,
+            Some(stock_id) if withdrawn.contains(&stock_id) => SoldVoucherOutcome::Withdrawn,
+            Some(_) => SoldVoucherOutcome::Kept,
+            None if matches!(voucher, SoldVoucher::Voucher(_)) => SoldVoucherOutcome::Unidentified,
+            None => SoldVoucherOutcome::Absent,
+        };
+        return Ok(outcomes.map(outcome).collect());
     }
-    let outcomes = sold.iter().zip(&rows).zip(&is_known);
-    let outcome = |((voucher, row), is_known): ((&SoldVoucher, &Option<i64>), &bool)| match row {
-        _ if *is_known => SoldVoucherOutcome::Known,
-        Some(stock_id) if withdrawn.contains(stock_id) => SoldVoucherOutcome::Withdrawn,
-        Some(_) => SoldVoucherOutcome::Kept,
-        None if matches!(voucher, SoldVoucher::Voucher(_)) => SoldVoucherOutcome::Unidentified,
-        None => SoldVoucherOutcome::Absent,
-    };
-    Ok(outcomes.map(outcome).collect())
+}
+
+async fn lock_orders(
+    connection: &mut PgConnection,
+    rows: impl Iterator<Item = &NewestRow>,
+) -> Result<(), sqlx::Error> {
+    let (partners, orders): (Vec<_>, Vec<_>) = rows.map(|row| (row.partner_id, row.order_id)).unzip();
+    sqlx::query!(
+        "SELECT
+           FROM unnest($1::uuid[], $2::uuid[]) AS n (partner_id, order_id)
+           JOIN orders AS o ON o.partner_id = n.partner_id AND o.order_id = n.order_id
+          ORDER BY o.partner_id, o.order_id
+            FOR NO KEY UPDATE OF o /* guard: compared-order */",
+        partners as _,
+        orders as _,
+    )
+    .execute(connection)
+    .await
+    .map(drop)
 }
 
 /// Whether this database has the sale, per voucher. One join with all vouchers: the index of vouchers by id is made for single
@@ -258,17 +278,15 @@ async fn find_known(connection: &mut PgConnection, sold: &[SoldVoucher]) -> Resu
         &ids as _,
     );
     let known: HashSet<Uuid> = known.fetch_all(connection).await?.into_iter().collect();
-    Ok(ids
-        .iter()
-        .map(|id| id.is_some_and(|id| known.contains(&id)))
-        .collect())
+    let is_known = |id: &Option<Uuid>| id.is_some_and(|id| known.contains(&id));
+    Ok(ids.iter().map(is_known).collect())
 }
 
-/// The newest stock row of each voucher's code. A code row above the highest one of the backup names another code here.
+/// Finds the newest stock row of each voucher's code. A code row above the highest one of the backup names another code here.
 async fn find_newest_rows(
     connection: &mut PgConnection,
     sold: &[SoldVoucher],
-) -> Result<Vec<Option<i64>>, sqlx::Error> {
+) -> Result<Vec<NewestRow>, sqlx::Error> {
     let (code_ids, indexes): (Vec<Option<i64>>, Vec<Option<&[u8]>>) = sold
         .iter()
         .map(|voucher| match voucher {
@@ -277,19 +295,23 @@ async fn find_newest_rows(
             SoldVoucher::Code(index) => (None, Some(&index.as_bytes()[..])),
         })
         .unzip();
-    sqlx::query_scalar!(
-        "SELECT GREATEST(
-                 (SELECT max(s.stock_id)
-                    FROM codes AS c
-                    JOIN stock AS s ON s.code_id = c.code_id
-                   WHERE c.blind_index = n.blind_index),
-                 (SELECT max(s.stock_id)
-                    FROM stock AS s
-                   WHERE s.code_id = n.code_id
-                     AND s.code_id <= (SELECT q.last_code_id FROM continuity AS q))
-                )
-           FROM unnest($1::bigint[], $2::bytea[]) WITH ORDINALITY AS n (code_id, blind_index, position)
-          ORDER BY n.position",
+    sqlx::query_as!(
+        NewestRow,
+        r#"SELECT s.stock_id, a.partner_id AS "partner_id?", a.order_id AS "order_id?"
+             FROM (
+                  SELECT n.position, GREATEST(
+                         (SELECT max(s.stock_id)
+                            FROM codes AS c
+                            JOIN stock AS s ON s.code_id = c.code_id
+                           WHERE c.blind_index = n.blind_index),
+                         (SELECT max(s.stock_id)
+                            FROM stock AS s
+                           WHERE s.code_id = n.code_id
+                             AND s.code_id <= (SELECT q.last_code_id FROM continuity AS q))) AS stock_id
+                    FROM unnest($1::bigint[], $2::bytea[]) WITH ORDINALITY AS n (code_id, blind_index, position)
+                  ) AS s
+             LEFT JOIN allocations AS a ON a.stock_id = s.stock_id AND a.returned_at IS NULL
+            ORDER BY s.position"#,
         code_ids as _,
         indexes as _,
     )

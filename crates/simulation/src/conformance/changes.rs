@@ -77,7 +77,9 @@ fn issue_vouchers(stored: &StoredOrder, name: &str, vouchers: &[StockVoucher]) -
     build::order_change(name, stored.last_sequence, progress, &[])
 }
 
-fn cancel_order(stored: &StoredOrder, name: &str, numbers: &[StockId]) -> Record {
+/// Record of the partner's cancellation of an order, whose vouchers get the stock ids `numbers`.
+#[must_use]
+pub fn cancel_order(stored: &StoredOrder, name: &str, numbers: &[StockId]) -> Record {
     let mut progress = progress(stored, name);
     progress.cancel(&Cause {
         by: Actor::Partner,
