@@ -1,7 +1,7 @@
 -- The commit statement: one call writes a batch of records in one transaction and returns a verdict per record.
 --
 -- The actors decide in memory; this function verifies. First it claims everything that another writer could have taken, in the
--- lock order of the baseline: keys, orders, payouts, wallets, chunks, vouchers, then caps. A record that loses a claim gets its verdict and
+-- lock order: keys, continuity (if vouchers return), orders, payouts, wallets, chunks, vouchers, then caps. A record that loses a claim gets its verdict and
 -- releases what it has claimed; the other records are written. An error anywhere rolls back the whole batch.
 --
 -- Differs from commit_batch_v1 by one index probe of order_demands, which replaces a visit of every waiting order when a voucher is
@@ -130,6 +130,7 @@ DECLARE
     v_adding   jsonb; -- the same with what the current record adds
     v_counter  text;
     v_free     bigint;
+    v_quarantined boolean; -- null: nothing is returned, or the database was never checked
 BEGIN
     -- The fence. Recovery waits for this row lock and reads from the row whether the batch committed.
     UPDATE lanes AS l
@@ -190,6 +191,16 @@ BEGIN
     -- Order and payout changes: each must still be in the state in which it was decided. A voucher whose code was retrieved
     -- cannot be returned; whatever marks one as retrieved locks the order before (retrieve_codes_v2, Quarantine::withdraw_sold).
     IF p_rest IS NOT NULL THEN
+        IF jsonb_array_length(p_rest -> 'returns') > 0 THEN
+            -- A release or a quarantine waits until the returned voucher is visible to it, or is visible here: else the one would leave
+            -- it in quarantine for good, and the other would miss it. Before orders and chunks, which a comparison, a quarantine and
+            -- a release lock after this row.
+            SELECT q.quarantined_at IS NOT NULL
+              INTO v_quarantined
+              FROM continuity AS q
+             WHERE q.only_row
+               FOR SHARE /* guard: continuity-lock */;
+        END IF;
         FOR v_row IN
             SELECT c.record, r_partner[c.record] AS partner_id, c.order_id, c.since
               FROM jsonb_to_recordset(p_rest -> 'changes') AS c (record integer, order_id uuid, since integer)
@@ -555,7 +566,7 @@ BEGIN
                         THEN gen_random_uuid()
                    END,
                    -- The voucher may have come back on a lost timeline too, and have been sold again there.
-                   EXISTS (SELECT FROM continuity AS q WHERE q.only_row AND q.quarantined_at IS NOT NULL)
+                   COALESCE(v_quarantined, false)
               FROM back AS b
              GROUP BY b.begins, b.product_id, b.denomination
             RETURNING k.chunk_id, k.first_stock_id

@@ -1,7 +1,7 @@
 //! Mutation tests of the guards of commits and flushes: each guard is removed, and its conformance cases must fail.
 //!
 //! A comment marks the guard in the SQL text, and the test replaces the condition on that line: in `commit_batch_v2` by replacing
-//! the installed function, in other statements by the proxy. [`GUARDS`] apply to every store; eight more are specific to Postgres.
+//! the installed function, in other statements by the proxy. [`GUARDS`] apply to every store; nine more are specific to Postgres.
 
 use std::panic::AssertUnwindSafe;
 
@@ -58,6 +58,7 @@ const GUARD_EDITS: &[(&str, &str, &str)] = &[
     ("order-moved", "AND o.last_sequence = v_row.since", ""),
     ("payout-pending", "AND y.status = 'PENDING'", ""),
     ("retrieved", "AND a.first_retrieved_at IS NULL", ""),
+    ("continuity-lock", "FOR SHARE", ""),
     ("return-unread", "AND a.first_retrieved_at IS NULL", ""),
     ("return-once", "AND a.returned_at IS NULL", ""),
 ];
@@ -114,6 +115,7 @@ watched! {
     without_key_forever "key-forever" key_without_expiry_never_expires;
     without_order_moved "order-moved" change_of_outdated_order_is_stale;
     without_retrieved "retrieved" retrieved_voucher_is_not_returned;
+    without_continuity_lock "continuity-lock" voucher_returned_during_release_is_for_sale voucher_returned_during_quarantine_is_quarantined;
     without_return_unread "return-unread" voucher_read_beside_its_cancellation_is_not_returned;
     without_return_once "return-once" voucher_in_two_returns_of_a_batch_is_returned_once;
     without_compared_order "compared-order" comparison_waits_for_cancellation_and_withdraws_returned_voucher;

@@ -55,6 +55,8 @@ cases! {
     cancellation_waits_for_comparison_and_is_stale
     voucher_read_beside_its_cancellation_is_not_returned
     voucher_in_two_returns_of_a_batch_is_returned_once
+    voucher_returned_during_release_is_for_sale
+    voucher_returned_during_quarantine_is_quarantined
 }
 
 /// Debits the wallet as another writer of the ledger.

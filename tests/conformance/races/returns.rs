@@ -1,4 +1,4 @@
-//! Cancellations that return vouchers while these are compared with a list of sold ones.
+//! Cancellations that return vouchers while these are compared with a list of sold ones, quarantined or released.
 
 use std::sync::LazyLock;
 
@@ -12,14 +12,17 @@ use vouchsafe_security::vault::seal::Vault;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::{
     Fixture, NODE, OtherTransaction as _, STALE_STATE, Subject as _, assert_blocked, assert_committed,
-    cancel_order,
+    cancel_order, claimed_vouchers,
 };
-use vouchsafe_store::{AuditActor, SoldVoucher, SoldVoucherOutcome};
+use vouchsafe_store::{AuditActor, ReleaseGround, ReleaseOutcome, SoldVoucher, SoldVoucherOutcome};
 
 use crate::subject::PgSubject;
 
 /// Blocks a cancellation after its checks: it credits the wallet.
 const LOCK_WALLETS: &str = "SELECT FROM wallets FOR UPDATE";
+
+/// Blocks a commit after it has written everything but its events.
+const LOCK_FEEDS: &str = "SELECT FROM feeds FOR UPDATE";
 
 static VAULT: LazyLock<Vault> = LazyLock::new(|| {
     let generate = |id, purpose| DataKey::generate(KeyId(id), purpose).unwrap();
@@ -163,4 +166,56 @@ pub(super) async fn voucher_in_two_returns_of_a_batch_is_returned_once(mut fixtu
         Verdict::Committed(_)
     ));
     assert_eq!(fixture.commit_one(&records[1]).await, STALE_STATE);
+}
+
+/// Guard `continuity-lock`: a voucher that returns to quarantined stock is released with the others, not left behind.
+pub(super) async fn voucher_returned_during_release_is_for_sale(mut fixture: Fixture<'_, PgSubject>) {
+    let subject = fixture.subject;
+    let quarantine = &subject.store().quarantine;
+    let gifts = fixture.add_stock(1).await;
+    let records = sell_and_cancel(&mut fixture, &gifts, ["cancelled"]).await;
+    let reason = || "a test".to_owned();
+    quarantine.start(reason(), AuditActor::service()).await.unwrap();
+    let feed = subject.begin_with(sqlx::query(LOCK_FEEDS)).await;
+    let mut cancellation = fixture.lane.send(&records);
+    assert_blocked(subject, 1, &mut cancellation).await;
+    let ground = ReleaseGround::NothingLost;
+    let mut release = quarantine.release(ground, Vec::new(), reason(), AuditActor::service());
+    let ended_early = run_until_blocked(subject, 2, &mut release).await;
+    feed.rollback().await;
+    assert_committed(&cancellation.await.unwrap());
+    let outcome = match ended_early {
+        Some(outcome) => outcome,
+        None => release.await,
+    };
+    assert_eq!(outcome.unwrap(), ReleaseOutcome::Released);
+    assert!(!quarantine.is_active().await.unwrap());
+    let claimed = claimed_vouchers(&fixture.claim(&[]).await);
+    assert_eq!(claimed.len(), 1, "the returned voucher is for sale");
+}
+
+/// Guard `continuity-lock`: a quarantine includes a voucher that returns meanwhile.
+pub(super) async fn voucher_returned_during_quarantine_is_quarantined(mut fixture: Fixture<'_, PgSubject>) {
+    let subject = fixture.subject;
+    let quarantine = &subject.store().quarantine;
+    let gifts = fixture.add_stock(1).await;
+    let records = sell_and_cancel(&mut fixture, &gifts, ["cancelled"]).await;
+    let feed = subject.begin_with(sqlx::query(LOCK_FEEDS)).await;
+    let mut cancellation = fixture.lane.send(&records);
+    assert_blocked(subject, 1, &mut cancellation).await;
+    let mut start = quarantine.start("a test".to_owned(), AuditActor::service());
+    let ended_early = run_until_blocked(subject, 2, &mut start).await;
+    feed.rollback().await;
+    assert_committed(&cancellation.await.unwrap());
+    let started = match ended_early {
+        Some(started) => started,
+        None => start.await,
+    };
+    started.unwrap();
+    let claimed = fixture.claim(&[]).await;
+    assert!(
+        claimed.chunks.is_empty(),
+        "the returned voucher is quarantined: {claimed:?}"
+    );
+    assert_eq!(quarantine.count().await.unwrap(), 1);
 }
