@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests panic on failure")]
 
+#[path = "tidy/lock_order.rs"]
+mod lock_order;
 #[path = "tidy/modules/mod.rs"]
 mod modules;
 #[path = "tidy/named_tests.rs"]
@@ -22,6 +24,7 @@ mod workspace_tests;
 use std::fs;
 use std::path::Path;
 
+use crate::lock_order::{LockOrder, Unsorted};
 use crate::modules::{ModuleTree, PURE_CORES, impure_references, module_circles};
 use crate::rules::{FORBIDDEN_WORDS, MAX_LINES, RETIRED_TYPES, violations};
 use crate::workspace::{Workspace, generated_block};
@@ -105,6 +108,102 @@ fn tests_named_in_reliability_page_exist() {
         missing.retain(|test| !named_tests::is_defined_in(path, text, *test));
     });
     assert_eq!(missing, [("cancellation", "a_missing_test")]);
+}
+
+#[test]
+fn multi_row_locks_are_sorted() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let order = LockOrder::parse(&fs::read_to_string(root.join("docs/reliability.md")).unwrap());
+    let released = fs::read_to_string(root.join("migrations/released.sha256")).unwrap();
+    let is_released = |path: &str| {
+        let file = path.strip_prefix("migrations/");
+        file.is_some_and(|file| released.lines().any(|line| line.ends_with(&format!("  {file}"))))
+    };
+    let is_of_the_program = |path: &str| {
+        let is_tested = ![
+            "tests/",
+            "load/",
+            "benches/",
+            "crates/simulation/",
+            "crates/test-harness/",
+        ]
+        .iter()
+        .any(|folder| path.starts_with(folder));
+        is_tested && (path.ends_with(".rs") || path.ends_with(".sql")) && !is_released(path)
+    };
+    let (mut found, mut file_count) = (Unsorted::new(), 0);
+    for_each_file(root, "", &mut |path, text| {
+        if is_of_the_program(path) {
+            file_count += 1;
+            order.find_unsorted(path, text, &mut found);
+        }
+    });
+    assert!(file_count > 100, "only {file_count} files were found");
+    assert_eq!(
+        found, order.exceptions,
+        "sort the rows in the query that locks them, or explain the statement in docs/reliability.md, \"Lock order\""
+    );
+}
+
+#[test]
+fn unsorted_lock_is_found() {
+    let page = "\n## Lock order\n\n| `chunks` | `chunk_id` |\n| `orders` | `partner_id`, `order_id` |\n";
+    let order = LockOrder::parse(page);
+    let find = |path: &str, text: &str| {
+        let mut found = Unsorted::new();
+        order.find_unsorted(path, text, &mut found);
+        found
+            .into_iter()
+            .map(|((_, statement), number)| (statement, number))
+            .collect::<Vec<_>>()
+    };
+    let unsorted = [
+        (
+            "UPDATE chunks AS c SET node = $2 WHERE c.reservation_id = $1",
+            "UPDATE chunks",
+        ),
+        (
+            "UPDATE chunks SET emptied = true WHERE chunk_id = ANY ($1)",
+            "UPDATE chunks",
+        ),
+        (
+            "DELETE FROM chunks WHERE chunk_id IN (SELECT f.chunk_id FROM found AS f)",
+            "DELETE FROM chunks",
+        ),
+        (
+            "SELECT * FROM chunks WHERE emptied FOR SHARE",
+            "SELECT FROM chunks",
+        ),
+        (
+            "SELECT * FROM chunks ORDER BY first_expiry FOR UPDATE",
+            "SELECT FROM chunks",
+        ),
+        (
+            "SELECT * FROM orders ORDER BY order_id, partner_id FOR NO KEY UPDATE",
+            "SELECT FROM orders",
+        ),
+        (
+            "PERFORM FROM orders AS o WHERE o.partner_id = v_partner FOR UPDATE",
+            "SELECT FROM orders",
+        ),
+    ];
+    for (text, expected) in unsorted {
+        assert_eq!(find("f.sql", text), [(expected.to_owned(), 1)], "{text}");
+        let source = format!("//! \"Quoted\".\nfn f() {{ query!(r#\"{text}\"#, '\"'); query!(\"{text}\") }}");
+        assert_eq!(find("f.rs", &source), [(expected.to_owned(), 2)], "{text}");
+    }
+    for sorted in [
+        "UPDATE chunks SET emptied = true WHERE chunk_id = $1",
+        "PERFORM FROM orders AS o WHERE o.partner_id = v_row.partner_id AND o.order_id = v_row.order_id FOR UPDATE",
+        "SELECT * FROM orders AS o ORDER BY o.partner_id, o.order_id FOR NO KEY UPDATE OF o",
+        "SELECT * FROM chunks AS c JOIN orders AS o ON true ORDER BY c.chunk_id FOR SHARE OF c",
+        "WITH f AS (SELECT chunk_id FROM chunks ORDER BY chunk_id FOR UPDATE) UPDATE chunks SET node = 'a'",
+        "UPDATE chunks SET emptied = true WHERE chunk_id IN (SELECT chunk_id FROM chunks FOR UPDATE SKIP LOCKED)",
+        "INSERT INTO chunks (chunk_id) VALUES (1) ON CONFLICT (chunk_id) DO UPDATE SET node = 'a'",
+        "UPDATE products SET name = $1 -- UPDATE chunks",
+    ] {
+        assert_eq!(find("f.sql", sorted), [], "{sorted}");
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod frames;
 mod guards;
 mod invariants;
 mod list_plans;
+mod lock_order;
 mod lookups;
 mod nodes;
 mod open_snapshot;

@@ -299,7 +299,8 @@ impl<'a> ClaimColumns<'a> {
     }
 }
 
-/// Takes the stock that is reserved for the order of a purchase, whichever node owned it before.
+/// Takes the stock that is reserved for the order of a purchase, whichever node owned it before. Locks the chunks in the order of
+/// their ids, as commits do.
 pub(super) async fn claim_reserved(
     pool: &PgPool,
     node: &NodeIdentity,
@@ -307,11 +308,18 @@ pub(super) async fn claim_reserved(
 ) -> Result<Vec<StockVoucher>, sqlx::Error> {
     let chunks = sqlx::query_as!(
         ChunkRow,
-        "UPDATE chunks AS c
+        "WITH reserved AS MATERIALIZED (
+            SELECT c.chunk_id
+              FROM chunks AS c
+             WHERE c.reservation_id = $1
+               AND NOT c.quarantined
+               AND EXISTS (SELECT FROM nodes AS me WHERE me.node = $2 AND me.incarnation = $3)
+             ORDER BY c.chunk_id
+               FOR NO KEY UPDATE
+         )
+         UPDATE chunks AS c
             SET node = $2, incarnation = $3
-          WHERE c.reservation_id = $1
-            AND NOT c.quarantined
-            AND EXISTS (SELECT FROM nodes AS me WHERE me.node = $2 AND me.incarnation = $3)
+          WHERE c.chunk_id = ANY (ARRAY(SELECT r.chunk_id FROM reserved AS r))
          RETURNING c.chunk_id, c.first_stock_id, c.last_stock_id",
         purchase_id,
         node.name,

@@ -18,7 +18,7 @@ pub struct Reservations(pub(super) Database);
 
 impl Reservations {
     /// Ends the reservation of what remains of a purchase: reserves it for the orders that wait for the SKU, or releases it if
-    /// there are none. Returns the SKU if anything remained.
+    /// there are none. Returns the SKU if anything remained. Locks the chunks in the order of their ids, as commits do.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -35,10 +35,16 @@ impl Reservations {
                          FROM order_demands AS d
                         WHERE d.product_id = p.product_id AND d.denomination = p.denomination
                        )
+             ), remainder AS MATERIALIZED (
+                SELECT c.chunk_id
+                  FROM chunks AS c
+                 WHERE c.reservation_id = $1
+                 ORDER BY c.chunk_id
+                   FOR NO KEY UPDATE
              )
              UPDATE chunks AS c
                 SET reservation_id = (SELECT n.reservation_id FROM next_reservation AS n)
-              WHERE c.reservation_id = $1
+              WHERE c.chunk_id = ANY (ARRAY(SELECT r.chunk_id FROM remainder AS r))
              RETURNING c.product_id AS "product_id: ProductId", c.denomination AS "denomination: Amount""#,
             purchase_id,
         );
