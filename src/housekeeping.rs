@@ -178,8 +178,7 @@ async fn purge(service: &Service) {
         if let Err(error) = service.job_store.change_requests.expire().await {
             warn!(error.message = %error, "cannot end expired change requests");
         }
-        let purge = service.job_store.change_requests.purge_ended(service.clock.now());
-        if let Err(error) = purge.await {
+        if let Err(error) = service.job_store.change_requests.purge_ended().await {
             warn!(error.message = %error, "cannot purge old change requests");
         }
         if let Err(error) = service.job_store.operators.purge_sessions().await {
@@ -207,11 +206,10 @@ async fn purge(service: &Service) {
 }
 
 async fn maintain_attempt_log(service: &Service) {
-    let (now, days) = (service.clock.now(), service.delivery_log_days);
     let changes = service
         .job_store
         .deliveries
-        .maintain_attempt_partitions(now, days);
+        .maintain_attempt_partitions(service.delivery_log_days);
     match changes.await {
         Ok(PartitionChanges { dropped, busy }) if dropped + busy > 0 => {
             info!(

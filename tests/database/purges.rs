@@ -120,29 +120,37 @@ async fn ended_change_requests_are_purged_after_a_year() {
     let store = PgStore::open(database.service_options(), Handle::current());
     let mut connection = database.connect().await;
     let now = SystemClock::new().now();
-    for (object, days, status) in [
-        ("old and expired", 367, "EXPIRED"),
-        ("old and executed", 367, "EXECUTED"),
-        ("old, without an outcome", 367, "CONFIRMED"),
-        ("younger", 365, "DECLINED"),
+    // The ID has the time of the node that made the request.
+    for (object, days, days_by_id, status) in [
+        ("old and expired", 367, 367, "EXPIRED"),
+        ("old and executed", 367, 367, "EXECUTED"),
+        ("old, without an outcome", 367, 367, "CONFIRMED"),
+        ("younger", 365, 365, "DECLINED"),
+        ("younger, by a slow clock", 1, 400, "DECLINED"),
     ] {
         let insert = "
-            INSERT INTO change_requests (request_id, kind, object, details, sealed, requested_by, expires_at, status, decided_by)
-            VALUES ($1, 'TOP_UP', $2, '{}', CASE WHEN $3 = 'CONFIRMED' THEN ''::bytea END, 'jane', now(), $3, 'sam')";
+            INSERT INTO change_requests (request_id, kind, object, details, sealed, requested_by, requested_at, expires_at, status,
+                                         decided_by)
+            VALUES ($1, 'TOP_UP', $2, '{}', CASE WHEN $3 = 'CONFIRMED' THEN ''::bytea END, 'jane', now() - make_interval(days => $4),
+                    now(), $3, 'sam')";
         sqlx::query(insert)
-            .bind(ChangeRequestId::generate_at(now - Duration::days(days)))
+            .bind(ChangeRequestId::generate_at(now - Duration::days(days_by_id)))
             .bind(object)
             .bind(status)
+            .bind(days)
             .execute(&mut connection)
             .await
             .unwrap();
     }
-    store.change_requests.purge_ended(now).await.unwrap();
+    store.change_requests.purge_ended().await.unwrap();
     let kept: Vec<String> = sqlx::query_scalar("SELECT object FROM change_requests ORDER BY object")
         .fetch_all(&mut connection)
         .await
         .unwrap();
-    assert_eq!(kept, ["old, without an outcome", "younger"]);
+    assert_eq!(
+        kept,
+        ["old, without an outcome", "younger", "younger, by a slow clock"]
+    );
     database.remove().await;
 }
 

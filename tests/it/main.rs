@@ -115,3 +115,4 @@ mod webhook_certification;
 mod webhook_moves;
 mod webhook_retry;
 mod webhooks;
+mod wrong_clock;

@@ -1,8 +1,6 @@
 //! End of the requests' retention.
 
-use time::OffsetDateTime;
 use vouchsafe_database::boxed;
-use vouchsafe_domain::ids::ChangeRequestId;
 
 use super::ChangeRequests;
 
@@ -10,19 +8,21 @@ use super::ChangeRequests;
 const REQUEST_DAYS: i32 = 366;
 
 impl ChangeRequests {
-    /// Deletes the requests that ended and were made a year ago.
+    /// Deletes the requests that ended and were made a year ago, by the database's clock.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     #[boxed]
-    pub async fn purge_ended(&self, now: OffsetDateTime) -> Result<(), sqlx::Error> {
-        // By the ID, which begins with the time of the request: the primary key finds nothing or a few rows.
-        let oldest = ChangeRequestId::lower_bound_at(now - time::Duration::days(REQUEST_DAYS.into()));
+    pub async fn purge_ended(&self) -> Result<(), sqlx::Error> {
+        // `requested_at` decides. The ID begins with the time of the request by a node's clock, which may be wrong; by it the primary
+        // key finds nothing or a few rows.
         let statement = sqlx::query!(
             "DELETE FROM change_requests
-              WHERE request_id < $1
+              WHERE request_id < (lpad(to_hex((extract(epoch FROM now() - make_interval(days => $1)) * 1000)::bigint), 12, '0')
+                                  || '00000000000000000000')::uuid
+                AND requested_at < now() - make_interval(days => $1)
                 AND status IN ('EXECUTED', 'REFUSED', 'DECLINED', 'EXPIRED')",
-            oldest as _,
+            REQUEST_DAYS,
         );
         self.0.execute(statement).await
     }

@@ -9,7 +9,7 @@
 //! the service's role may not (`deploy/postgres/roles.sql`); nodes take turns in them by an advisory lock.
 
 use sqlx::{Executor as _, PgPool};
-use time::{Date, Duration, OffsetDateTime};
+use time::{Date, Duration};
 use vouchsafe_database::boxed;
 
 use crate::deliveries::DeliveryLog;
@@ -32,23 +32,22 @@ pub struct PartitionChanges {
 }
 
 impl DeliveryLog {
-    /// Creates the partitions of the next days and drops those of which every attempt is older than `days`.
+    /// Creates the partitions of the next days and drops those of which every attempt is older than `days`, by the database's clock.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer or refuses to create a partition.
     #[boxed]
-    pub async fn maintain_attempt_partitions(
-        &self,
-        now: OffsetDateTime,
-        days: u16,
-    ) -> Result<PartitionChanges, sqlx::Error> {
+    pub async fn maintain_attempt_partitions(&self, days: u16) -> Result<PartitionChanges, sqlx::Error> {
         self.0
-            .run(move |pool| async move { maintain(&pool, now.date(), i64::from(days)).await })
+            .run(move |pool| async move { maintain(&pool, i64::from(days)).await })
             .await
     }
 }
 
-async fn maintain(pool: &PgPool, today: Date, days: i64) -> Result<PartitionChanges, sqlx::Error> {
+async fn maintain(pool: &PgPool, days: i64) -> Result<PartitionChanges, sqlx::Error> {
+    // A node whose clock is ahead would drop the log of all.
+    let today = sqlx::query_scalar!(r#"SELECT (now() AT TIME ZONE 'UTC')::date AS "today!""#);
+    let today = today.fetch_one(pool).await?;
     if days > 0 {
         for ahead in 0..=DAYS_AHEAD {
             if let Some(day) = today.checked_add(Duration::days(ahead)) {
