@@ -180,8 +180,9 @@ impl Client {
     }
 
     async fn connect(&self) -> Result<Box<OpenConnection>, RequestFailure> {
-        let not_sent =
-            |error: &dyn std::fmt::Display| RequestFailure::NotSent(format!("cannot connect: {error}"));
+        let not_sent = |error: &dyn std::fmt::Display| {
+            RequestFailure::NotSent(format!("cannot connect to {}: {error}", self.origin))
+        };
         let connecting = TcpStream::connect(self.origin.address());
         let stream = match tokio::time::timeout(self.timeout, connecting).await {
             Ok(connected) => connected.map_err(|error| not_sent(&error))?,

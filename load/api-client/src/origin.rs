@@ -1,5 +1,7 @@
 //! Parsed base URL: address, `Host` header and path prefix.
 
+use std::fmt;
+
 use hyper::Uri;
 use hyper::header::HeaderValue;
 
@@ -56,6 +58,13 @@ impl Origin {
     }
 }
 
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = self.host_header.to_str().unwrap_or(&self.host);
+        write!(f, "http://{host}{}", self.prefix)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +75,7 @@ mod tests {
         assert_eq!((origin.host.as_str(), origin.port), ("127.0.0.1", 8080));
         assert_eq!(origin.path("/orders"), "/api/v1/orders");
         assert_eq!(origin.host_header, "127.0.0.1:8080");
+        assert_eq!(origin.to_string(), "http://127.0.0.1:8080/api/v1");
         assert_eq!(Origin::parse("http://[::1]:9/").unwrap().host, "::1");
     }
 

@@ -74,7 +74,9 @@ pub(crate) fn command(args: &RunArgs) -> anyhow::Result<Verdict> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let credentials = PartnerFile::read(&args.credentials)?.credentials;
+    let file = &args.credentials;
+    let partner = PartnerFile::read(file).with_context(|| format!("`{}`", file.display()))?;
+    let credentials = partner.credentials;
     let plan = plan(args, credentials.clone())?;
     // Before the run, so that a wrong URL or baseline does not waste one.
     let baseline = args.common.read_baseline(&[None])?;

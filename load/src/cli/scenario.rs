@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use clap::Args;
 use vouchsafe_load::deployment::TestDeployment;
 use vouchsafe_load::report::{RunReport, Verdict};
@@ -52,7 +53,7 @@ pub(crate) fn command(args: &ScenarioArgs) -> anyhow::Result<Verdict> {
     let scenarios: Vec<_> = args
         .files
         .iter()
-        .map(|file| scenario(args, file))
+        .map(|file| scenario(args, file).with_context(|| format!("`{}`", file.display())))
         .collect::<anyhow::Result<_>>()?;
     let names: Vec<_> = scenarios
         .iter()

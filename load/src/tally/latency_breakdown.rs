@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::histogram::{merge_histogram, micros, new_histogram};
+use super::histogram::{merge_histogram, new_histogram, record_latency};
 
 /// Latency of the orders of one form.
 #[derive(Clone, Debug)]
@@ -37,13 +37,13 @@ impl LatencyBreakdown {
     /// Records an acknowledged order with the number of its vouchers.
     pub(crate) fn record_acknowledged(&mut self, form: usize, latency: Duration, vouchers: u64) {
         let form = self.forms.entry(form).or_default();
-        form.latency_us.saturating_record(micros(latency));
+        record_latency(&mut form.latency_us, latency);
         form.vouchers += vouchers;
     }
 
     pub(crate) fn record_refusal(&mut self, status: u16, latency: Duration) {
         let refusals = self.refusals.entry(status).or_insert_with(new_histogram);
-        refusals.saturating_record(micros(latency));
+        record_latency(refusals, latency);
     }
 
     pub(crate) fn merge(&mut self, other: Self) {

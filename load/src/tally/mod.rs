@@ -19,7 +19,7 @@ use hdrhistogram::Histogram;
 use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
 use self::acknowledgements::Acknowledgements;
-use self::histogram::{merge_histogram, micros, new_histogram};
+use self::histogram::{merge_histogram, new_histogram, record_latency};
 use self::latency_breakdown::LatencyBreakdown;
 use self::outcome::{merge_outcomes, record_outcome};
 use self::run_history::LatencySample;
@@ -37,6 +37,8 @@ pub struct OrderAttempt<'a> {
     pub partner: usize,
     /// Due time; in a closed loop the time of sending.
     pub at: Instant,
+    /// How late the order left; `None` in a closed loop.
+    pub send_delay: Option<Duration>,
     pub form: usize,
     pub key: &'a str,
     pub body: &'a Bytes,
@@ -70,7 +72,7 @@ pub struct Tally {
     /// Including the warm-up.
     pub acknowledgements: Acknowledgements,
     pub last_end: Option<Instant>,
-    /// Send delay of measured requests of an open loop, in microseconds: the generator's share of their latency.
+    /// Send delay of acknowledged orders of an open loop, in microseconds: the generator's share of their latency.
     pub send_delay_us: Histogram<u64>,
     pub background: BTreeMap<RequestKind, BackgroundStats>,
     /// Responses that differ from the stored ones.
@@ -130,7 +132,10 @@ impl Tally {
         self.timeline.record(end, vouchers.map(|_| latency));
         match (vouchers, outcome) {
             (Some(vouchers), _) => {
-                self.latency_us.saturating_record(micros(latency));
+                record_latency(&mut self.latency_us, latency);
+                if let Some(delay) = sent.send_delay {
+                    record_latency(&mut self.send_delay_us, delay);
+                }
                 self.breakdown.record_acknowledged(sent.form, latency, vouchers);
                 if let Some(samples) = &mut self.latency_samples {
                     samples.push(LatencySample {
@@ -156,14 +161,9 @@ impl Tally {
             .as_ref()
             .is_ok_and(|response| response.status.is_success())
         {
-            stats.latency_us.saturating_record(micros(latency));
+            record_latency(&mut stats.latency_us, latency);
         }
         record_outcome(&mut stats.measured, outcome);
-    }
-
-    /// Records the send delay of a measured request.
-    pub(crate) fn record_send_delay(&mut self, delay: Duration) {
-        self.send_delay_us.saturating_record(micros(delay));
     }
 
     /// Adds the results of another thread.
@@ -205,6 +205,7 @@ mod tests {
             phase,
             partner: 0,
             at,
+            send_delay: Some(Duration::from_millis(took_ms / 2)),
             form: 0,
             key: "k",
             body: &Bytes::new(),
@@ -223,6 +224,8 @@ mod tests {
         record(&mut tally, Phase::Measured, 20, &response(202, ORDER));
         assert_eq!(tally.latency_us.len(), 1);
         assert!((19_900..=20_100).contains(&tally.latency_us.max()));
+        assert_eq!(tally.send_delay_us.len(), 1, "refused orders have no share in it");
+        assert!((9_900..=10_100).contains(&tally.send_delay_us.max()));
         assert_eq!(tally.acknowledgements.orders, 2, "the warm-up is audited too");
         assert_eq!(tally.breakdown.refusals[&503].len(), 1);
         assert_eq!(tally.breakdown.forms[&0].latency_us.len(), 1);
@@ -266,7 +269,7 @@ mod tests {
             (one.measured[&kind].count, one.measured[&kind].example.as_deref()),
             (2, Some("first"))
         );
-        assert_eq!(one.latency_us.len(), 2);
+        assert_eq!((one.latency_us.len(), one.send_delay_us.len()), (2, 2));
     }
 
     #[test]
@@ -276,7 +279,6 @@ mod tests {
         one.record_background(RequestKind::Duplicate, ms(3), &response(201, ORDER));
         two.record_background(RequestKind::Duplicate, ms(3), &response(409, "{}"));
         two.record_background(RequestKind::Feed, ms(3), &response(200, "{}"));
-        two.record_send_delay(ms(2));
         one.merge(two);
         let counts: Vec<_> = one
             .background
@@ -288,6 +290,5 @@ mod tests {
             [(RequestKind::Duplicate, 1, 2), (RequestKind::Feed, 1, 1)]
         );
         assert!(one.latency_us.is_empty() && one.measured.is_empty());
-        assert_eq!(one.send_delay_us.len(), 1);
     }
 }

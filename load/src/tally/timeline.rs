@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::histogram::{merge_histogram, micros, millis, new_histogram_with};
+use super::histogram::{merge_histogram, millis, new_histogram_with, record_latency};
 
 /// Bounds memory (20 KB per window) and the points of a plot: a longer run has longer windows.
 const MAX_WINDOWS: usize = 600;
@@ -82,7 +82,7 @@ impl Timeline {
         self.extend_to(index + 1);
         let window = &mut self.windows[index];
         match latency {
-            Some(latency) => window.latency_us.saturating_record(micros(latency)),
+            Some(latency) => record_latency(&mut window.latency_us, latency),
             None => window.others += 1,
         }
     }

@@ -1,6 +1,6 @@
 //! Tests of the `load` command line: exit codes, reports, error messages.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::fake::{Defect, FakeService};
@@ -13,10 +13,15 @@ fn load(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-fn run(dir: &Path, defect: Defect) -> Output {
-    let credentials = dir.join("sandbox-partner.json");
+fn write_credentials(dir: &Path) -> PathBuf {
+    let file = dir.join("sandbox-partner.json");
     let text = format!(r#"{{"partner_id":"ptn_1","api_key":"{KEY}","api_secret":"{SECRET}"}}"#);
-    std::fs::write(&credentials, text).unwrap();
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+fn run(dir: &Path, defect: Defect) -> Output {
+    let credentials = write_credentials(dir);
     let service = FakeService::start(defect);
     let (credentials, json) = (credentials.to_str().unwrap(), dir.join("report.json"));
     load(&[
@@ -69,7 +74,7 @@ fn invalid_scenario_exits_with_2() {
     for (arguments, message) in [
         (
             vec!["scenario", file.to_str().unwrap()],
-            "the file is not a valid scenario",
+            "nothing.json`: the file is not a valid scenario",
         ),
         (
             vec!["scenario", hot, "--rate", "10"],
@@ -111,16 +116,37 @@ fn failed_audit_exits_with_1() {
 fn unusable_arguments_exit_with_2() {
     let output = load(&["run", "--credentials", "/nonexistent/partner.json"]);
     assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8(output.stderr).unwrap();
     assert!(
-        String::from_utf8(output.stderr)
-            .unwrap()
-            .contains("cannot read the credentials file")
+        error.contains("`/nonexistent/partner.json`: cannot read the credentials file"),
+        "{error}"
     );
     assert_eq!(
         load(&["run", "--credentials", "x", "--connections", "0"])
             .status
             .code(),
         Some(2)
+    );
+}
+
+#[test]
+fn refused_connection_names_the_url() {
+    let dir = tempfile::tempdir().unwrap();
+    let credentials = write_credentials(dir.path());
+    // No service listens on the reserved port 1.
+    let url = "http://127.0.0.1:1/api/v1";
+    let output = load(&[
+        "run",
+        "--url",
+        url,
+        "--credentials",
+        credentials.to_str().unwrap(),
+    ]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(
+        error.contains("cannot connect to http://127.0.0.1:1/api/v1: "),
+        "{error}"
     );
 }
 

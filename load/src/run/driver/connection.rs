@@ -34,10 +34,6 @@ pub(super) async fn run_connection(client: PartnerClient, state: Rc<ThreadState>
     while let Some(slot) = connection.state.schedule.next(Instant::now()) {
         if let Some(due) = slot.due {
             tokio::time::sleep_until(due.into()).await;
-            if slot.phase == Phase::Measured {
-                let send_delay = Instant::now().saturating_duration_since(due);
-                connection.state.tally.borrow_mut().record_send_delay(send_delay);
-            }
         }
         let was_sent = connection.send(slot).await;
         if !was_sent {
@@ -82,7 +78,8 @@ impl Connection {
             let mut sent = self.state.sent.borrow_mut();
             sent.record_sent(partner, key, body.clone())
         });
-        let at = slot.due.unwrap_or_else(Instant::now);
+        let now = Instant::now();
+        let at = slot.due.unwrap_or(now);
         let outcome = match request {
             Ok(request) => self.client.send(request).await,
             Err(failure) => Err(failure),
@@ -95,6 +92,7 @@ impl Connection {
             phase: slot.phase,
             partner,
             at,
+            send_delay: slot.due.map(|due| now.saturating_duration_since(due)),
             form,
             key,
             body: &body,
