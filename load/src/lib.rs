@@ -16,9 +16,11 @@
 //! | [`traffic`] | scenario files and the requests drawn from them |
 //! | [`deployment`] | private service with seed data |
 //! | [`resources`] | cost per order, conditions of a measurement |
+//! | [`condition`] | condition on a figure of a report |
 //! | [`stoppable_thread`] | thread that runs until its owner stops it |
 
 pub mod audit;
+pub mod condition;
 pub mod deployment;
 pub mod follow_up;
 pub mod report;

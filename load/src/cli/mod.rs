@@ -8,8 +8,9 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
+use vouchsafe_load::condition::Condition;
 use vouchsafe_load::report::baseline::Baseline;
-use vouchsafe_load::report::{Report, RunReport, Verdict, publish};
+use vouchsafe_load::report::{Report, RunReport, Verdict, check_output_file, publish, write_output_file};
 use vouchsafe_load::run::driver::{DEFAULT_SAMPLES, DEFAULT_SEED};
 
 /// Arguments of the generator and its report.
@@ -30,16 +31,36 @@ pub(crate) struct CommonArgs {
     /// Also write the report as an HTML page with charts
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Exit with 3 unless this holds, for example 'p99<=50' or 'costs.wal.bytes<3000'; for any number of the JSON
+    /// report, can be repeated
+    #[arg(long, value_name = "CONDITION")]
+    threshold: Vec<Condition>,
     /// Compare with an earlier JSON report of the same scenarios
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
+    /// Exit with 3 if this holds for the ratio to the baseline, for example 'service_cpu>1.05' or 'orders_per_s<0.95';
+    /// can be repeated
+    #[arg(long, value_name = "CONDITION", requires = "baseline")]
+    fail_if: Vec<Condition>,
 }
 
 impl CommonArgs {
-    /// Reads the baseline before the runs, so that a wrong file does not waste them.
-    pub(crate) fn read_baseline(&self, scenarios: &[Option<&str>]) -> anyhow::Result<Option<Baseline>> {
-        let path = self.baseline.as_deref();
-        path.map(|path| Baseline::read(path, scenarios)).transpose()
+    /// Checks all files before the runs and reads the baseline, so that a wrong file does not waste them.
+    pub(crate) fn check_files(&self, scenarios: &[Option<&str>]) -> anyhow::Result<Option<Baseline>> {
+        let baseline = self.baseline.as_deref();
+        for path in [&self.json, &self.html].into_iter().flatten() {
+            check_output_file(path, baseline.as_slice())?;
+        }
+        anyhow::ensure!(
+            self.json.is_none() || self.json != self.html,
+            "--json and --html name the same file: name two"
+        );
+        let Some(path) = baseline else {
+            return Ok(None);
+        };
+        let baseline = Baseline::read(path, scenarios)?;
+        baseline.check_figures(&self.fail_if, scenarios)?;
+        Ok(Some(baseline))
     }
 
     /// Compares, prints and writes the report; returns its result.
@@ -49,13 +70,16 @@ impl CommonArgs {
         baseline: Option<&Baseline>,
     ) -> anyhow::Result<Verdict> {
         for run in &mut runs {
-            run.baseline = baseline.map(|baseline| baseline.compare(run)).transpose()?;
+            run.check_thresholds(&self.threshold)?;
+            if let Some(baseline) = baseline {
+                run.compare_with(baseline, &self.fail_if)?;
+            }
         }
         let report = Report { runs };
-        if let Some(path) = &self.html {
-            report.write_html(path)?;
-        }
         publish(&report, self.json.as_deref())?;
+        if let Some(path) = &self.html {
+            write_output_file(path, report.to_html()?.as_bytes())?;
+        }
         let mut out = std::io::stdout().lock();
         for (form, path) in [("HTML", &self.html), ("JSON", &self.json)] {
             if let Some(path) = path {

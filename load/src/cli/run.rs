@@ -79,7 +79,7 @@ pub(crate) fn command(args: &RunArgs) -> anyhow::Result<Verdict> {
     let credentials = partner.credentials;
     let plan = plan(args, credentials.clone())?;
     // Before the run, so that a wrong URL or baseline does not waste one.
-    let baseline = args.common.read_baseline(&[None])?;
+    let baseline = args.common.check_files(&[None])?;
     let database = match &args.database {
         Some(database) => Some(
             runtime

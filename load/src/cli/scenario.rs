@@ -59,7 +59,7 @@ pub(crate) fn command(args: &ScenarioArgs) -> anyhow::Result<Verdict> {
         .iter()
         .map(|scenario| Some(scenario.name.as_str()))
         .collect();
-    let baseline = args.common.read_baseline(&names)?;
+    let baseline = args.common.check_files(&names)?;
     let program = match &args.program {
         Some(program) => program.clone(),
         None => TestDeployment::default_program()?,

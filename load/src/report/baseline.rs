@@ -8,25 +8,12 @@ use anyhow::{Context as _, bail, ensure};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::figures::{FIGURES, figure_names, figure_of};
+use super::thresholds::check_ratios;
 use super::{PLAIN_RUN, RunReport};
+use crate::audit::Check;
+use crate::condition::Condition;
 use crate::resources::costs::format_value;
-
-/// Compared figures with their place in the JSON report.
-const FIGURES: [(&str, &str); 10] = [
-    ("orders/s", "/orders_per_s"),
-    ("vouchers/s", "/vouchers_per_s"),
-    ("p50, ms", "/latency_ms/p50"),
-    ("p90, ms", "/latency_ms/p90"),
-    ("p99, ms", "/latency_ms/p99"),
-    ("p99.9, ms", "/latency_ms/p99_9"),
-    ("memory at most, MiB", "/memory/max_mib"),
-    ("WAL, bytes per order", "/costs/wal/bytes"),
-    ("commits per order", "/costs/wal/commits"),
-    ("journal records per commit", "/costs/records_per_batch"),
-];
-
-/// Components whose CPU time per order is compared.
-const COMPONENTS: [&str; 3] = ["service", "postgres", "generator"];
 
 /// Conditions that should be equal, with their place in the JSON report.
 const CONDITIONS: [(&str, &str); 11] = [
@@ -100,24 +87,52 @@ impl Baseline {
         Ok(baseline)
     }
 
+    /// Checks before a run that every condition names a figure of each of these scenarios.
+    ///
+    /// # Errors
+    /// With the first figure that is missing.
+    pub fn check_figures(&self, conditions: &[Condition], scenarios: &[Option<&str>]) -> anyhow::Result<()> {
+        for name in scenarios.iter().map(|name| name.unwrap_or(PLAIN_RUN)) {
+            let run = self.run_of(name)?;
+            for Condition { figure, .. } in conditions {
+                ensure!(
+                    figure_of(run, figure).is_some(),
+                    "`{figure}` is not a number of the run of {name} in `{}`: name one of {}, or the path of a number in that \
+                     file, such as latency_ms.max",
+                    self.path.display(),
+                    figure_names()
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn run_of(&self, name: &str) -> anyhow::Result<&Value> {
+        let run = self.runs().find(|run| name_of(run) == name);
+        run.with_context(|| format!("`{}` has no run of {name}", self.path.display()))
+    }
+
     fn runs(&self) -> impl Iterator<Item = &Value> {
         self.report["runs"].as_array().into_iter().flatten()
     }
 
-    /// Compares a run with the first one of its scenario.
+    /// Compares a run with the first one of its scenario, and checks the ratios against the conditions that fail it.
     ///
     /// # Errors
     /// If the baseline has no run of the scenario.
-    pub fn compare(&self, run: &RunReport) -> anyhow::Result<Comparison> {
-        let earlier = self.runs().find(|earlier| name_of(earlier) == run.name());
-        let earlier =
-            earlier.with_context(|| format!("`{}` has no run of {}", self.path.display(), run.name()))?;
+    pub fn compare(
+        &self,
+        run: &RunReport,
+        fail_if: &[Condition],
+    ) -> anyhow::Result<(Comparison, Vec<Check>)> {
+        let earlier = self.run_of(run.name())?;
         let current = serde_json::to_value(run)?;
-        Ok(Comparison {
+        let comparison = Comparison {
             started_at: text_at(earlier, "/conditions/started_at"),
             figures: compare_figures(earlier, &current),
             differences: find_differences(earlier, &current),
-        })
+        };
+        Ok((comparison, check_ratios(fail_if, earlier, &current)))
     }
 }
 
@@ -157,29 +172,18 @@ fn compare_figures(earlier: &Value, current: &Value) -> Vec<ComparedFigure> {
     };
     let figures = FIGURES
         .iter()
-        .map(|(name, pointer)| compare((*name).to_owned(), &|run| number_at(run, pointer)));
-    let components = COMPONENTS.iter().map(|component| {
-        let name = format!("{component}, CPU µs per order");
-        compare(name, &|run| component_cpu_us(run, component))
-    });
+        .map(|figure| compare(figure.label.to_owned(), &|run| figure_of(run, figure.name)));
     let kinds = current["background"]
         .as_object()
         .into_iter()
         .flat_map(serde_json::Map::keys);
     let background = kinds.flat_map(|kind| {
-        [("requests/s", "per_s"), ("p99, ms", "latency_ms/p99")].map(|(name, place)| {
-            let pointer = format!("/background/{kind}/{place}");
-            compare(format!("{kind}, {name}"), &|run| number_at(run, &pointer))
+        [("requests/s", "per_s"), ("p99, ms", "latency_ms.p99")].map(|(name, place)| {
+            let path = format!("background.{kind}.{place}");
+            compare(format!("{kind}, {name}"), &|run| figure_of(run, &path))
         })
     });
-    figures.chain(components).chain(background).flatten().collect()
-}
-
-/// CPU time per order of all threads of a component.
-fn component_cpu_us(run: &Value, component: &str) -> Option<f64> {
-    let threads = run.pointer("/costs/threads")?.as_array()?.iter();
-    let own = threads.filter(|thread| thread["component"] == component);
-    Some(own.filter_map(|thread| thread["cpu_us"].as_f64()).sum())
+    figures.chain(background).flatten().collect()
 }
 
 fn find_differences(earlier: &Value, current: &Value) -> Vec<String> {

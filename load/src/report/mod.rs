@@ -4,17 +4,22 @@
 
 pub mod baseline;
 mod chart;
+mod figures;
 mod html;
+mod output_file;
 mod thresholds;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
+use anyhow::Context as _;
 use serde::Serialize;
 
-use self::baseline::Comparison;
+use self::baseline::{Baseline, Comparison};
+use self::thresholds::check_thresholds;
 use crate::audit::{Audit, Check, format_checks};
+use crate::condition::Condition;
 use crate::follow_up::FollowUp;
 use crate::resources::conditions::Conditions;
 use crate::resources::costs::format_value;
@@ -23,7 +28,7 @@ use crate::resources::proc::Component;
 use crate::run::metrics::RunMetrics;
 use crate::run::resource_monitor::ResourceUsage;
 
-pub use self::thresholds::check_thresholds;
+pub use self::output_file::{check_output_file, write_output_file};
 
 /// Name of a run without a scenario.
 const PLAIN_RUN: &str = "load run";
@@ -54,7 +59,7 @@ pub struct RunReport {
     #[serde(flatten)]
     pub usage: ResourceUsage,
     pub audit: Audit,
-    /// Results for the thresholds of the scenario.
+    /// Results for the thresholds and for the ratios to the baseline.
     pub thresholds: Vec<Check>,
     /// Comparison with an earlier report, if one was given.
     pub baseline: Option<Comparison>,
@@ -89,12 +94,12 @@ impl Report {
             .unwrap_or(Verdict::Passed)
     }
 
-    /// Writes the report as a self-contained HTML page.
+    /// The report as a self-contained HTML page.
     ///
     /// # Errors
-    /// If the file cannot be written.
-    pub fn write_html(&self, path: &Path) -> anyhow::Result<()> {
-        Ok(std::fs::write(path, html::render(self)?)?)
+    /// If a chart cannot be drawn.
+    pub fn to_html(&self) -> anyhow::Result<String> {
+        html::render(self)
     }
 
     /// Reasons to doubt the figures, each once, with the names of the runs unless it holds for all.
@@ -131,6 +136,27 @@ impl RunReport {
             thresholds: Vec::new(),
             baseline: None,
         }
+    }
+
+    /// Adds the results for these thresholds.
+    ///
+    /// # Errors
+    /// If the report is not JSON.
+    pub fn check_thresholds(&mut self, thresholds: &[Condition]) -> anyhow::Result<()> {
+        let checks = check_thresholds(thresholds, &serde_json::to_value(&*self)?);
+        self.thresholds.extend(checks);
+        Ok(())
+    }
+
+    /// Adds the comparison with a baseline, and the results for the conditions on its ratios.
+    ///
+    /// # Errors
+    /// If the baseline has no run of the scenario.
+    pub fn compare_with(&mut self, baseline: &Baseline, fail_if: &[Condition]) -> anyhow::Result<()> {
+        let (comparison, checks) = baseline.compare(self, fail_if)?;
+        self.thresholds.extend(checks);
+        self.baseline = Some(comparison);
+        Ok(())
     }
 
     #[must_use]
@@ -219,16 +245,18 @@ const SUMMARY_COLUMNS: [&str; 8] = [
     "thresholds",
 ];
 
-/// Prints a report and writes it as JSON, if a path is given.
+/// Prints a report, then writes it as JSON, if a path is given. A closed terminal does not lose the file, and an unwritable
+/// file does not lose the text.
 ///
 /// # Errors
 /// If the file cannot be written or the terminal is gone.
-pub fn publish(report: &(impl Serialize + fmt::Display), json: Option<&Path>) -> std::io::Result<()> {
+pub fn publish(report: &(impl Serialize + fmt::Display), json: Option<&Path>) -> anyhow::Result<()> {
     use std::io::Write as _;
+    let printed = write!(std::io::stdout().lock(), "{report}");
     if let Some(path) = json {
-        std::fs::write(path, serde_json::to_vec_pretty(report)?)?;
+        write_output_file(path, &serde_json::to_vec_pretty(report)?)?;
     }
-    write!(std::io::stdout().lock(), "{report}")
+    printed.context("cannot print the report")
 }
 
 impl fmt::Display for Report {

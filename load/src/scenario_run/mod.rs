@@ -20,7 +20,7 @@ use crate::deployment::postgres::SERVICE_DATABASE;
 use crate::deployment::seed::seed;
 use crate::follow_up::pauses::PostgresPauser;
 use crate::follow_up::webhook_receiver::WebhookReceiver;
-use crate::report::{RunReport, ScenarioInfo, check_thresholds};
+use crate::report::{RunReport, ScenarioInfo};
 use crate::resources::conditions::Conditions;
 use crate::resources::database::DatabaseSettings;
 use crate::run::driver::{LoadPlan, run_load};
@@ -118,7 +118,7 @@ pub fn run_scenario(
     audit
         .checks
         .push(check_invariants(deployment.program(), &deployment.data_dir()));
-    Ok(RunReport {
+    let mut report = RunReport {
         scenario: Some(ScenarioInfo {
             name: scenario.name.clone(),
             description: scenario.description.clone(),
@@ -126,9 +126,10 @@ pub fn run_scenario(
             pauses: pauses.map(|pauses| pauses.len() as u64),
         }),
         follow_up,
-        thresholds: check_thresholds(&scenario.thresholds, &metrics),
         ..RunReport::new(conditions.completed(Some(database)), metrics, usage, audit)
-    })
+    };
+    report.check_thresholds(&scenario.thresholds)?;
+    Ok(report)
 }
 
 /// Registers one receiver as the webhook endpoint of every partner.

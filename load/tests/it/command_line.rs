@@ -92,6 +92,33 @@ fn invalid_scenario_exits_with_2() {
             vec!["scenario", hot, "--baseline", file.to_str().unwrap()],
             "is not a JSON report",
         ),
+        (
+            vec!["scenario", hot, "--fail-if", "service_cpu>1.05"],
+            "--baseline <FILE>",
+        ),
+        (
+            vec!["scenario", hot, "--threshold", "p99=5"],
+            "`p99=5` is not a condition",
+        ),
+        (
+            vec!["scenario", hot, "--json", "/nonexistent/run.json"],
+            "cannot write `/nonexistent/run.json`",
+        ),
+        (
+            vec![
+                "scenario",
+                hot,
+                "--json",
+                file.to_str().unwrap(),
+                "--baseline",
+                file.to_str().unwrap(),
+            ],
+            "would overwrite",
+        ),
+        (
+            vec!["scenario", hot, "--html", "run.out", "--json", "run.out"],
+            "--json and --html name the same file",
+        ),
     ] {
         let output = load(&arguments);
         let error = String::from_utf8(output.stderr).unwrap();

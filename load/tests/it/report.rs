@@ -4,10 +4,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use vouchsafe_load::audit::{Audit, Check};
+use vouchsafe_load::condition::Condition;
 use vouchsafe_load::follow_up::FollowUp;
 use vouchsafe_load::follow_up::restart::RestartTimes;
 use vouchsafe_load::report::baseline::Baseline;
-use vouchsafe_load::report::{Report, RunReport, ScenarioInfo, Verdict, check_thresholds};
+use vouchsafe_load::report::{Report, RunReport, ScenarioInfo, Verdict};
 use vouchsafe_load::resources::conditions::Conditions;
 use vouchsafe_load::resources::costs::{OrderCosts, ThreadCost};
 use vouchsafe_load::resources::other_work::OtherWork;
@@ -18,7 +19,6 @@ use vouchsafe_load::run::resource_monitor::{MemoryUsage, ResourceUsage};
 use vouchsafe_load::run::result::RunResult;
 use vouchsafe_load::tally::Tally;
 use vouchsafe_load::tally::run_history::SentOrders;
-use vouchsafe_load::traffic::scenario::Thresholds;
 
 fn usage() -> ResourceUsage {
     ResourceUsage {
@@ -94,10 +94,11 @@ fn run(name: &str) -> RunReport {
 }
 
 fn html(report: &Report) -> String {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("report.html");
-    report.write_html(&path).unwrap();
-    std::fs::read_to_string(path).unwrap()
+    report.to_html().unwrap()
+}
+
+fn conditions(texts: &[&str]) -> Vec<Condition> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
 }
 
 #[test]
@@ -183,36 +184,20 @@ fn other_work_makes_figures_a_lower_bound() {
 
 #[test]
 fn missed_threshold_is_named_and_outweighed_by_a_failed_audit() {
-    let checks = |thresholds| check_thresholds(&thresholds, &metrics());
-    assert!(checks(Thresholds::default()).is_empty());
-    let met = Thresholds {
-        p99_ms: Some(40.0),
-        min_rate: Some(500.0),
-        max_failed_share: Some(0.25),
-    };
-    let missed = Thresholds {
-        p99_ms: Some(39.0),
-        min_rate: Some(501.0),
-        max_failed_share: Some(0.2),
-    };
-    let passed = |thresholds| {
-        checks(thresholds)
-            .iter()
-            .map(|check| check.passed)
-            .collect::<Vec<_>>()
-    };
-    assert_eq!((passed(met), passed(missed)), (vec![true; 3], vec![false; 3]));
-
     let mut report = Report {
         runs: vec![run("hot-sku"), run("mixed")],
     };
     assert_eq!(report.verdict(), Verdict::Passed);
-    report.runs[1].thresholds = checks(missed);
+    let met = conditions(&["p99<=40", "orders_per_s >= 500", "costs.wal.bytes<3000"]);
+    report.runs[1].check_thresholds(&met).unwrap();
+    assert_eq!(report.verdict(), Verdict::Passed);
+    let missed = conditions(&["p99<=39", "failed_share<0.25", "orders_per_s>500"]);
+    report.runs[1].check_thresholds(&missed).unwrap();
     assert_eq!(report.verdict(), Verdict::ThresholdMissed);
     for text in [report.to_string(), html(&report)] {
         assert!(text.contains("3 MISSED"), "{text}");
         assert!(
-            text.contains("p99_ms") && text.contains("40.0, at most 39"),
+            text.contains("p99 &lt;= 39: 40.0") || text.contains("p99 <= 39: 40.0"),
             "{text}"
         );
     }
@@ -247,7 +232,7 @@ fn baseline_gives_ratios_and_differing_conditions() {
     };
     let baseline = baseline(&earlier, &[Some("hot-sku")]).unwrap();
     let mut current = run("hot-sku");
-    current.baseline = Some(baseline.compare(&current).unwrap());
+    current.compare_with(&baseline, &[]).unwrap();
     let report = Report { runs: vec![current] };
     for text in [report.to_string(), html(&report)] {
         for expected in [
@@ -261,6 +246,31 @@ fn baseline_gives_ratios_and_differing_conditions() {
         }
         assert!(!text.contains("program: vouchsafe 0.2.0 then"), "{text}");
     }
+}
+
+#[test]
+fn ratio_to_the_baseline_fails_the_run() {
+    let mut earlier = run("hot-sku");
+    earlier.metrics.orders_per_s = 3_000.0;
+    let earlier = Report { runs: vec![earlier] };
+    let baseline = baseline(&earlier, &[Some("hot-sku")]).unwrap();
+    for (fail_if, verdict) in [
+        ("orders_per_s<0.95", Verdict::ThresholdMissed),
+        ("orders_per_s<0.1", Verdict::Passed),
+        ("postgres_cpu>1.05", Verdict::Passed),
+    ] {
+        let mut current = run("hot-sku");
+        current.compare_with(&baseline, &conditions(&[fail_if])).unwrap();
+        assert_eq!(current.verdict(), verdict, "{current}");
+    }
+    let check = |name: &str| baseline.check_figures(&conditions(&[name]), &[Some("hot-sku")]);
+    check("postgres_cpu>1").unwrap();
+    let error = check("postgres_cp>1").unwrap_err().to_string();
+    assert!(
+        error.contains("`postgres_cp` is not a number of the run of hot-sku")
+            && error.contains("service_cpu, postgres_cpu"),
+        "{error}"
+    );
 }
 
 #[test]

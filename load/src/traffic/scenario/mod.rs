@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pace::Pace;
 use super::request::RequestKind;
+use crate::condition::Condition;
 use crate::deployment::seed::{SeedData, SeedSku, product_id};
 
 /// Maximum vouchers per order (contract §3).
@@ -50,20 +51,9 @@ pub struct Scenario {
     /// Expected outcomes besides 2xx, such as `409 INSUFFICIENT_INVENTORY`. Any other outcome fails the audit.
     #[serde(default)]
     pub refusals: Vec<String>,
+    /// Conditions that must hold for the figures of a run, such as `p99 <= 50`.
     #[serde(default)]
-    pub thresholds: Thresholds,
-}
-
-/// Limits for the figures of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Thresholds {
-    /// Maximum of the 99th percentile of the latency of acknowledged orders, in milliseconds.
-    pub p99_ms: Option<f64>,
-    /// Minimum of acknowledged orders per second.
-    pub min_rate: Option<f64>,
-    /// Maximum share of new orders without a 2xx response, from 0 to 1.
-    pub max_failed_share: Option<f64>,
+    pub thresholds: Vec<Condition>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -263,15 +253,6 @@ impl Scenario {
                 self.replays
                     .is_none_or(|replays| replays.orders > 0 && replays.seconds > 0),
                 "replays.orders and replays.seconds must be at least 1",
-            ),
-            (
-                self.thresholds.p99_ms.is_none_or(|limit| limit > 0.0)
-                    && self.thresholds.min_rate.is_none_or(|limit| limit > 0.0)
-                    && self
-                        .thresholds
-                        .max_failed_share
-                        .is_none_or(|limit| (0.0..=1.0).contains(&limit)),
-                "thresholds.p99_ms and thresholds.min_rate must be above 0, thresholds.max_failed_share from 0 to 1",
             ),
         ];
         match rules.iter().find(|(is_satisfied, _)| !is_satisfied) {
