@@ -1,7 +1,6 @@
 //! Command line of the load generator and auditor.
 //!
-//! Exit codes: 0 the figures count, 1 an audit or a check failed, 2 the command could not run, 3 the audit passed and a
-//! threshold is missed.
+//! Exit codes: 2 the command could not run; `vouchsafe_load::report::Verdict` has the others.
 
 mod cli;
 
@@ -10,7 +9,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use vouchsafe_load::report::Verdict;
 
 use crate::cli::run::RunArgs;
 use crate::cli::scenario::ScenarioArgs;
@@ -21,11 +19,14 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Load and audit a Vouchsafe service over its public API
 #[derive(Parser)]
-#[command(name = "load", version)]
+#[command(name = "load", version, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+const EXIT_CODES: &str = "Exit codes: 0 the figures count, 1 the audit failed, 2 the command could not run, 3 a threshold is missed, \
+4 the offered rate was not reached, 5 inconclusive.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -47,9 +48,7 @@ fn main() -> ExitCode {
         Command::Check { history } => cli::check::command(&history),
     };
     match outcome {
-        Ok(Verdict::Passed) => ExitCode::SUCCESS,
-        Ok(Verdict::AuditFailed) => ExitCode::from(1),
-        Ok(Verdict::ThresholdMissed) => ExitCode::from(3),
+        Ok(verdict) => ExitCode::from(verdict.exit_code()),
         Err(error) => {
             // The terminal may be gone; there is no other place to report to.
             let _ = writeln!(std::io::stderr(), "load: {error:#}");

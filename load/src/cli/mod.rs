@@ -25,6 +25,10 @@ pub(crate) struct CommonArgs {
     /// Maximum number of orders that the audit reads back and replays
     #[arg(long, default_value_t = DEFAULT_SAMPLES)]
     pub(crate) audit_sample: usize,
+    /// Seconds after an open loop, after which requests that are still open count as dropped [default: 10, or drain_s of the
+    /// scenario]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) drain: Option<u64>,
     /// Also write the report as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,

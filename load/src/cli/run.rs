@@ -19,7 +19,7 @@ use vouchsafe_load::run::driver::{LoadPlan, run_load};
 use vouchsafe_load::run::metrics::{RunMetrics, Setup};
 use vouchsafe_load::run::progress::Progress;
 use vouchsafe_load::run::resource_monitor::ResourceUsage;
-use vouchsafe_load::traffic::pace::{Pace, RunLength, Spacing};
+use vouchsafe_load::traffic::pace::{DEFAULT_DRAIN_S, Pace, RunLength, Spacing};
 use vouchsafe_load::traffic::workload::Workload;
 
 use super::{CommonArgs, parse_positive};
@@ -112,6 +112,7 @@ fn plan(args: &RunArgs, credentials: Credentials) -> anyhow::Result<LoadPlan> {
         seed: args.common.seed,
         threads: args.common.threads,
         warm_up: Duration::from_secs(args.warmup),
+        drain: Duration::from_secs(args.common.drain.unwrap_or(DEFAULT_DRAIN_S)),
         samples: args.common.audit_sample,
         ..LoadPlan::single_partner(args.url.clone(), credentials, workload, pace(args), length)
     })

@@ -114,6 +114,9 @@ fn scenario(args: &ScenarioArgs, file: &Path) -> anyhow::Result<Scenario> {
     if let Some(warm_up) = args.warmup {
         scenario.warm_up_s = warm_up;
     }
+    if let Some(drain) = args.common.drain {
+        scenario.drain_s = drain;
+    }
     if let Some(vouchers) = args.vouchers {
         scenario.skus.vouchers = VoucherSupply::Each(vouchers);
     }

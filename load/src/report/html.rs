@@ -48,10 +48,11 @@ pub(super) fn render(report: &Report) -> anyhow::Result<String> {
 
 fn run_section(run: &RunReport) -> anyhow::Result<Markup> {
     let metrics = &run.metrics;
-    let (series, windows) = (&metrics.series, &metrics.series.windows);
+    let series = &metrics.series;
+    let windows: Vec<_> = series.windows.iter().chain(&series.drain).collect();
     let line = |name, value: fn(&SeriesWindow) -> Option<f64>| Line {
         name,
-        values: windows.iter().map(value).collect(),
+        values: windows.iter().map(|window| value(window)).collect(),
     };
     let mut rates = vec![line("acknowledged", |window| Some(window.orders_per_s))];
     if windows.iter().any(|window| window.others_per_s > 0.0) {
@@ -74,10 +75,14 @@ fn run_section(run: &RunReport) -> anyhow::Result<Markup> {
             h2 { (run.name()) }
             @if let Some(scenario) = &run.scenario { p { (scenario.description) } }
             (tiles(run))
+            @if !series.drain.is_empty() {
+                p { "The load ends after " (series.windows.len() as u64 * series.window_s) " s; the charts then show the drain." }
+            }
             (rate_chart)
             (latency_chart)
             (latency_table(metrics))
             @if !run.thresholds.is_empty() { (check_table("Thresholds", &run.thresholds)) }
+            @for line in run.inconclusive_lines().lines() { p.warning { (line) } }
             @if let Some(baseline) = &run.baseline { (baseline_table(baseline)) }
             (check_table("Audit", &run.audit.checks))
             (definitions("Run", run_rows(run)))
@@ -101,6 +106,14 @@ fn tiles(run: &RunReport) -> Markup {
             true,
         ),
     ];
+    let offered = metrics.offered_load.map(|offered| {
+        let text = if offered.is_reached {
+            "reached"
+        } else {
+            "NOT REACHED"
+        };
+        ("offered rate", text.to_owned(), offered.is_reached)
+    });
     let results = [("audit", &run.audit.checks), ("thresholds", &run.thresholds)]
         .into_iter()
         .filter(|(_, checks)| !checks.is_empty())
@@ -108,9 +121,12 @@ fn tiles(run: &RunReport) -> Markup {
             let passed = checks.iter().all(|check| check.passed);
             (name, if passed { "passed" } else { "FAILED" }.to_owned(), passed)
         });
+    let verdict = run
+        .is_inconclusive()
+        .then(|| ("verdict", "INCONCLUSIVE".to_owned(), false));
     html! {
         ul.tiles {
-            @for (name, value, passed) in tiles.into_iter().chain(results) {
+            @for (name, value, passed) in tiles.into_iter().chain(offered).chain(results).chain(verdict) {
                 li { span { (name) } strong.failed[!passed] { (value) } }
             }
         }
@@ -137,6 +153,12 @@ fn run_rows(run: &RunReport) -> Vec<(&'static str, String)> {
             ),
         ),
     ];
+    rows.extend(
+        metrics
+            .offered_load
+            .iter()
+            .map(|offered| ("open loop", offered.to_string())),
+    );
     rows.extend(metrics.outcome_rows());
     rows.extend(
         run.usage
@@ -190,7 +212,9 @@ fn figure_table<const N: usize>(
 }
 
 fn is_failure(cell: &str) -> bool {
-    ["FAILED", "MISSED"].iter().any(|word| cell.ends_with(word))
+    ["FAILED", "MISSED", "INCONCLUSIVE"]
+        .iter()
+        .any(|word| cell.ends_with(word))
 }
 
 fn summary_table(runs: &[RunReport]) -> Markup {

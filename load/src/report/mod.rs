@@ -8,6 +8,8 @@ mod figures;
 mod html;
 mod output_file;
 mod thresholds;
+mod verdict;
+mod warnings;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,23 +20,21 @@ use serde::Serialize;
 
 use self::baseline::{Baseline, Comparison};
 use self::thresholds::check_thresholds;
+use self::warnings::{find_doubts, find_warnings};
 use crate::audit::{Audit, Check, format_checks};
 use crate::condition::Condition;
 use crate::follow_up::FollowUp;
 use crate::resources::conditions::Conditions;
 use crate::resources::costs::format_value;
-use crate::resources::other_work::OtherWork;
 use crate::resources::proc::Component;
 use crate::run::metrics::RunMetrics;
 use crate::run::resource_monitor::ResourceUsage;
 
 pub use self::output_file::{check_output_file, write_output_file};
+pub use self::verdict::Verdict;
 
 /// Name of a run without a scenario.
 const PLAIN_RUN: &str = "load run";
-
-/// No disk syncs faster than this; a file system in memory does.
-const MIN_DISK_SYNC_MS: f64 = 0.01;
 
 /// Report of one or more runs on the same machine.
 #[derive(Clone, Debug, Serialize)]
@@ -50,6 +50,8 @@ pub struct RunReport {
     pub conditions: Conditions,
     /// Reasons to doubt the figures.
     pub warnings: Vec<String>,
+    /// Reasons why thresholds decide nothing.
+    pub doubts: Vec<String>,
     #[serde(flatten)]
     pub metrics: RunMetrics,
     /// Results of pauses, restarts, replays and webhooks.
@@ -73,14 +75,6 @@ pub struct ScenarioInfo {
     /// Duration of the seeding, in seconds.
     pub seeding_s: f64,
     pub pauses: Option<u64>,
-}
-
-/// Result of a command; an audit failure outweighs a missed threshold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
-    Passed,
-    ThresholdMissed,
-    AuditFailed,
 }
 
 impl Report {
@@ -127,7 +121,8 @@ impl RunReport {
     pub fn new(conditions: Conditions, metrics: RunMetrics, usage: ResourceUsage, audit: Audit) -> Self {
         Self {
             scenario: None,
-            warnings: find_warnings(&conditions, &usage),
+            warnings: find_warnings(&conditions, &metrics, &usage),
+            doubts: find_doubts(&metrics, &usage),
             conditions,
             metrics,
             follow_up: FollowUp::default(),
@@ -161,13 +156,29 @@ impl RunReport {
 
     #[must_use]
     pub fn verdict(&self) -> Verdict {
+        let is_missed = self.thresholds.iter().any(|check| !check.passed);
+        let is_reached = self.metrics.offered_load.is_none_or(|offered| offered.is_reached);
         if !self.audit.has_passed() {
             Verdict::AuditFailed
-        } else if self.thresholds.iter().all(|check| check.passed) {
+        } else if self.is_inconclusive() {
+            Verdict::Inconclusive
+        } else if is_missed {
+            Verdict::ThresholdMissed
+        } else if is_reached {
             Verdict::Passed
         } else {
-            Verdict::ThresholdMissed
+            Verdict::RateNotReached
         }
+    }
+
+    /// Whether a decision is due and the figures allow none.
+    fn is_inconclusive(&self) -> bool {
+        !self.thresholds.is_empty() && !self.doubts.is_empty()
+    }
+
+    fn inconclusive_lines(&self) -> String {
+        let doubts = self.doubts.iter().filter(|_| self.is_inconclusive());
+        doubts.map(|doubt| format!("  inconclusive: {doubt}\n")).collect()
     }
 
     /// Name of the scenario.
@@ -194,6 +205,7 @@ impl RunReport {
         };
         let thresholds = match self.thresholds.iter().filter(|check| !check.passed).count() {
             _ if self.thresholds.is_empty() => "none".to_owned(),
+            _ if self.is_inconclusive() => "INCONCLUSIVE".to_owned(),
             0 => "passed".to_owned(),
             missed => format!("{missed} MISSED"),
         };
@@ -208,29 +220,6 @@ impl RunReport {
             thresholds,
         ]
     }
-}
-
-fn find_warnings(conditions: &Conditions, usage: &ResourceUsage) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if let Some(other_work) = usage.other_work.filter(OtherWork::is_significant) {
-        warnings.push(format!(
-            "other work used the machine ({other_work}): figures are a lower bound"
-        ));
-    }
-    if conditions
-        .database
-        .as_ref()
-        .is_some_and(|database| !database.is_durable())
-    {
-        warnings.push("commits are not durable (fsync, synchronous_commit): figures do not count".to_owned());
-    }
-    if conditions.disk_sync_ms.is_some_and(|ms| ms < MIN_DISK_SYNC_MS) {
-        warnings.push("syncs do not reach a disk: set TMPDIR to a directory on one".to_owned());
-    }
-    if conditions.profile.as_deref() == Some("debug") {
-        warnings.push("the program is a debug build: figures do not count".to_owned());
-    }
-    warnings
 }
 
 /// Columns of the summary of several runs.
@@ -278,8 +267,14 @@ impl fmt::Display for Report {
             .try_for_each(|run| write_summary_row(f, &run.summary()))?;
         for run in &self.runs {
             let missed: Vec<_> = run.failed_checks().collect();
-            if !missed.is_empty() {
-                write!(f, "\n{}\n{}", run.name(), format_checks(missed))?;
+            if !missed.is_empty() || run.is_inconclusive() {
+                write!(
+                    f,
+                    "\n{}\n{}{}",
+                    run.name(),
+                    format_checks(missed),
+                    run.inconclusive_lines()
+                )?;
             }
             if let Some(baseline) = &run.baseline {
                 write!(f, "\n{}: {baseline}", run.name())?;
@@ -318,7 +313,12 @@ impl fmt::Display for RunReport {
             self.metrics, self.follow_up, self.usage, self.audit
         )?;
         if !self.thresholds.is_empty() {
-            write!(f, "\nthresholds\n{}", format_checks(&self.thresholds))?;
+            write!(
+                f,
+                "\nthresholds\n{}{}",
+                format_checks(&self.thresholds),
+                self.inconclusive_lines()
+            )?;
         }
         match &self.baseline {
             Some(baseline) => write!(f, "\n{baseline}"),

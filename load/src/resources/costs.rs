@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::journal_batches::JournalBatchCounters;
 use super::proc::{Component, MachineCpuTime, ThreadSample};
 use super::server::{ServerCounters, WalCost};
 
@@ -17,15 +18,8 @@ use super::server::{ServerCounters, WalCost};
 /// of the work and the rest of a pool hardly any.
 const BUSY_SHARE: f64 = 0.2;
 
-/// Histogram of journal records per commit in the service's `/metrics`.
-const BATCH_RECORDS: &str = "vouchsafe_journal_batch_records";
-
-/// Cumulative counts of journal commits and of the records in them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct JournalBatchCounters {
-    records: f64,
-    commits: f64,
-}
+/// Name of the threads that send the load, with their numbers collapsed as in [`ThreadCost::name`].
+const DRIVER_THREADS: &str = "generator-*";
 
 /// All readings of one point in time.
 #[derive(Clone, Debug, Default)]
@@ -68,27 +62,6 @@ pub struct OrderCosts {
     pub wal: Option<WalCost>,
     /// Journal records per commit; `None` if the contender does not report them.
     pub records_per_batch: Option<f64>,
-}
-
-impl JournalBatchCounters {
-    /// Parses `/metrics`; `None` if the histogram is missing.
-    pub(crate) fn parse(metrics: &str) -> Option<Self> {
-        let value = |suffix: &str| {
-            let name = format!("{BATCH_RECORDS}_{suffix} ");
-            let line = metrics.lines().find_map(|line| line.strip_prefix(&*name))?;
-            line.split_whitespace().next()?.parse().ok()
-        };
-        Some(Self {
-            records: value("sum")?,
-            commits: value("count")?,
-        })
-    }
-
-    /// Mean number of records per commit since an earlier reading.
-    fn mean_since(self, earlier: Self) -> Option<f64> {
-        let commits = self.commits - earlier.commits;
-        (commits > 0.0).then(|| (self.records - earlier.records) / commits)
-    }
 }
 
 impl OrderCosts {
@@ -136,6 +109,18 @@ impl OrderCosts {
     #[must_use]
     pub fn busiest_us(&self, component: Component) -> Option<f64> {
         self.of(component)?.max_by(f64::total_cmp)
+    }
+
+    /// Share of a core that each thread of the generator's driver used, from 0 to 1; `None` if not measured.
+    #[must_use]
+    pub fn generator_share(&self) -> Option<f64> {
+        let drivers = self
+            .threads
+            .iter()
+            .flatten()
+            .find(|cost| cost.component == Component::Generator && cost.name == DRIVER_THREADS)?;
+        let used_s = drivers.cpu_us * self.orders as f64 / 1_000_000.0;
+        Some(used_s / self.seconds / drivers.threads as f64).filter(|share| share.is_finite())
     }
 
     fn of(&self, component: Component) -> Option<impl Iterator<Item = f64>> {
@@ -331,6 +316,18 @@ mod tests {
     }
 
     #[test]
+    fn generator_share_is_that_of_one_driver_thread() {
+        let drivers = [
+            (1, thread(Component::Generator, DRIVER_THREADS, 800_000)),
+            (2, thread(Component::Generator, DRIVER_THREADS, 400_000)),
+            (3, thread(Component::Generator, "load", 900_000)),
+        ];
+        // 1.2 s of CPU time of two threads in one second.
+        assert_eq!(between(&[], &drivers).generator_share(), Some(0.6));
+        assert_eq!(between(&[], &drivers[2..]).generator_share(), None);
+    }
+
+    #[test]
     fn busiest_backends_of_a_pool_are_split() {
         let name = "vouchsafe@vouchsafe";
         let backends = |all: &[(u32, u64)]| -> Vec<_> {
@@ -373,18 +370,5 @@ mod tests {
             OrderCosts::between(&nothing(3), &nothing(3), Duration::from_secs(1)),
             None
         );
-    }
-
-    #[test]
-    fn batch_mean_covers_commits_between_two_readings() {
-        let counters = |sum, count| {
-            let text =
-                format!("# TYPE x histogram\n{BATCH_RECORDS}_sum {sum}\n{BATCH_RECORDS}_count {count}\n");
-            JournalBatchCounters::parse(&text).unwrap()
-        };
-        let (earlier, now) = (counters("100.0", 50), counters("1300.0", 60));
-        assert_eq!(now.mean_since(earlier), Some(120.0));
-        assert_eq!(earlier.mean_since(earlier), None);
-        assert_eq!(JournalBatchCounters::parse("up 1\n"), None);
     }
 }

@@ -3,6 +3,7 @@
 pub mod conditions;
 pub mod costs;
 pub mod database;
+pub(crate) mod journal_batches;
 pub mod other_work;
 pub mod proc;
 pub mod server;

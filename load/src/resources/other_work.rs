@@ -50,10 +50,16 @@ impl OtherWork {
         )
     }
 
+    /// The larger one of both shares.
+    #[must_use]
+    pub fn highest_share(&self) -> f64 {
+        self.share.unwrap_or_default().max(self.steal_share)
+    }
+
     /// Whether figures are a lower bound.
     #[must_use]
     pub fn is_significant(&self) -> bool {
-        self.share.unwrap_or_default().max(self.steal_share) > SIGNIFICANT_SHARE
+        self.highest_share() > SIGNIFICANT_SHARE
     }
 }
 

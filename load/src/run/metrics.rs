@@ -11,6 +11,7 @@ use super::result::RunResult;
 use crate::resources::costs::format_value;
 use crate::tally::histogram::millis;
 use crate::tally::latency_breakdown::FormStats;
+use crate::tally::open_loop::OfferedLoad;
 use crate::tally::timeline::Series;
 use crate::tally::{BackgroundStats, Outcomes, Tally};
 
@@ -80,6 +81,8 @@ pub struct RunMetrics {
     pub vouchers_per_s: f64,
     /// Share of the measured orders without a 2xx response, from 0 to 1.
     pub failed_share: f64,
+    /// Offered and achieved rates of an open loop; `None` for a closed loop.
+    pub offered_load: Option<OfferedLoad>,
     pub latency_ms: Latency,
     /// Throughput and latency over time.
     pub series: Series,
@@ -114,8 +117,9 @@ impl RunMetrics {
             orders_per_s: per_second(orders, *measured_for),
             vouchers_per_s: per_second(vouchers, *measured_for),
             failed_share: (sent - orders) as f64 / sent.max(1) as f64,
+            offered_load: result.offered,
             latency_ms: latency(&tally.latency_us),
-            series: tally.timeline.series(result.loaded_for),
+            series: tally.timeline.series(result.loaded_for, *measured_for),
             forms,
             refusals: refusals(tally, *measured_for),
             send_delay_ms: (!tally.send_delay_us.is_empty()).then(|| latency(&tally.send_delay_us)),
@@ -217,12 +221,16 @@ impl fmt::Display for RunMetrics {
         let (orders, seconds) = (self.orders, self.measured_s);
         writeln!(
             f,
-            "{}\n{:.0} orders/s  ({orders} acknowledged in {seconds:.2} s), {:.0} vouchers/s, {:.2} % not acknowledged\n",
+            "{}\n{:.0} orders/s  ({orders} acknowledged in {seconds:.2} s), {:.0} vouchers/s, {:.2} % not acknowledged",
             self.setup,
             self.orders_per_s,
             self.vouchers_per_s,
             self.failed_share * 100.0
         )?;
+        if let Some(offered) = &self.offered_load {
+            writeln!(f, "{offered}")?;
+        }
+        writeln!(f)?;
         let head = LATENCY_COLUMNS.map(str::to_owned);
         for [name, figures @ ..] in std::iter::once(head).chain(self.latency_rows()) {
             write!(f, "{name:<48}")?;

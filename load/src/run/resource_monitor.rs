@@ -16,7 +16,8 @@ use vouchsafe_api_client::origin::Origin;
 
 use super::progress::Progress;
 use crate::resources::MonitorTarget;
-use crate::resources::costs::{JournalBatchCounters, OrderCosts, UsageSnapshot};
+use crate::resources::costs::{OrderCosts, UsageSnapshot};
+use crate::resources::journal_batches::JournalBatchCounters;
 use crate::resources::other_work::OtherWork;
 use crate::resources::proc::{Component, ThreadSample, read_machine_time, read_resident_kib, read_threads};
 use crate::resources::server::{ServerStatsReader, read_server_usage};

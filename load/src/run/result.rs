@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::tally::Tally;
+use crate::tally::open_loop::OfferedLoad;
 use crate::tally::run_history::SentOrders;
 
 /// Result of a load run.
@@ -15,5 +16,7 @@ pub struct RunResult {
     pub measured_for: Duration,
     /// From the end of the warm-up to the completion of the last request of any kind.
     pub lasted: Duration,
+    /// `None` for a closed loop.
+    pub offered: Option<OfferedLoad>,
     pub sent: SentOrders,
 }

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::tally::open_loop::LoadEnd;
 use crate::traffic::pace::{Phase, RunLength};
 
 /// Permission to send one request.
@@ -27,12 +28,14 @@ enum ScheduleEnd {
     At(Instant),
     /// A closed loop of so many more requests.
     After(AtomicU64),
-    /// An open loop: each arrival leaves when it is due, or as soon as a connection is free.
+    /// An open loop: each arrival leaves when it is due, or as soon as a connection is free. Arrivals of the warm-up do not leave
+    /// after it, and none leaves after the drain deadline.
     Arrivals {
         start: Instant,
         /// Relative to the start.
         times: Vec<Duration>,
         next: AtomicUsize,
+        load_end: LoadEnd,
     },
 }
 
@@ -45,19 +48,58 @@ impl SendSchedule {
         Self { measure_from, end }
     }
 
-    pub(crate) fn open(measure_from: Instant, start: Instant, times: Vec<Duration>) -> Self {
-        let next = AtomicUsize::new(0);
-        let end = ScheduleEnd::Arrivals { start, times, next };
+    pub(crate) fn open(
+        measure_from: Instant,
+        start: Instant,
+        times: Vec<Duration>,
+        load_end: LoadEnd,
+    ) -> Self {
+        let end = ScheduleEnd::Arrivals {
+            start,
+            times,
+            next: AtomicUsize::new(0),
+            load_end,
+        };
         Self { measure_from, end }
+    }
+
+    /// `None` for a closed loop.
+    pub(crate) fn load_end(&self) -> Option<LoadEnd> {
+        match &self.end {
+            ScheduleEnd::Arrivals { load_end, .. } => Some(*load_end),
+            ScheduleEnd::At(_) | ScheduleEnd::After(_) => None,
+        }
+    }
+
+    /// `None` for a closed loop, which waits for its last responses.
+    pub(crate) fn drain_deadline(&self) -> Option<Instant> {
+        Some(self.load_end()?.drain_deadline)
+    }
+
+    /// Requests of an open loop that are due after the warm-up; 0 for a closed loop.
+    pub(crate) fn offered(&self) -> u64 {
+        match &self.end {
+            ScheduleEnd::Arrivals { start, times, .. } => {
+                let warm_up = times.partition_point(|time| *start + *time < self.measure_from);
+                (times.len() - warm_up) as u64
+            }
+            ScheduleEnd::At(_) | ScheduleEnd::After(_) => 0,
+        }
     }
 
     /// `None` at the end of the run.
     pub(crate) fn next(&self, now: Instant) -> Option<SendSlot> {
         let (at, due) = match &self.end {
-            ScheduleEnd::Arrivals { start, times, next } => {
+            ScheduleEnd::Arrivals { load_end, .. } if now >= load_end.drain_deadline => return None,
+            ScheduleEnd::Arrivals {
+                start, times, next, ..
+            } => loop {
                 let due = *start + *times.get(next.fetch_add(1, Ordering::Relaxed))?;
-                (due, Some(due))
-            }
+                // A backlog of the warm-up would delay the measured requests.
+                if due >= self.measure_from || now < self.measure_from {
+                    break (due, Some(due));
+                }
+            },
             ScheduleEnd::At(_) | ScheduleEnd::After(_) => (now, None),
         };
         if at < self.measure_from {
@@ -103,16 +145,22 @@ mod tests {
     #[test]
     fn open_loop_keeps_due_times() {
         let start = Instant::now();
-        let times = (0..3).map(Duration::from_secs).collect();
-        let schedule = SendSchedule::open(start + Duration::from_secs(1), start, times);
-        // Long after all of them were due.
-        let late = start + Duration::from_secs(60);
+        let times = (0..4).map(Duration::from_secs).collect();
+        let seconds = |seconds| start + Duration::from_secs(seconds);
+        let load_end = LoadEnd {
+            at: seconds(4),
+            drain_deadline: seconds(61),
+        };
+        let schedule = SendSchedule::open(seconds(2), start, times, load_end);
+        assert_eq!(schedule.offered(), 2);
+        assert_eq!(schedule.next(seconds(61)), None, "after the drain deadline");
+        let warm_up = schedule.next(start).map(|slot| slot.phase);
+        assert_eq!(warm_up, Some(WarmUp));
+        // Long after all of them were due: the second one of the warm-up does not leave.
+        let late = seconds(60);
         let slots: Vec<_> = std::iter::from_fn(|| schedule.next(late))
             .map(|slot| (slot.phase, slot.due.map(|due| (due - start).as_secs())))
             .collect();
-        assert_eq!(
-            slots,
-            [(WarmUp, Some(0)), (Measured, Some(1)), (Measured, Some(2))]
-        );
+        assert_eq!(slots, [(Measured, Some(2)), (Measured, Some(3))]);
     }
 }

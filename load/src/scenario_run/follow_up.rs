@@ -89,6 +89,7 @@ fn replay(
         threads: options.threads,
         warm_up: Duration::ZERO,
         length: RunLength::Time(Duration::from_secs(replays.seconds)),
+        drain: Duration::ZERO,
         timeout: DEFAULT_TIMEOUT,
         samples: 0,
         history: RunHistory {

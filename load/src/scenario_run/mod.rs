@@ -4,7 +4,7 @@
 mod follow_up;
 pub mod prefill;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 use vouchsafe_api_client::DEFAULT_TIMEOUT;
@@ -181,6 +181,7 @@ fn load_service(
             Some(replays) => RunLength::Orders(replays.orders),
             None => RunLength::Time(scenario.length()),
         },
+        drain: Duration::from_secs(scenario.drain_s),
         timeout: DEFAULT_TIMEOUT,
         samples: options.samples,
         history: RunHistory {

@@ -6,6 +6,7 @@
 pub mod acknowledgements;
 pub(crate) mod histogram;
 pub mod latency_breakdown;
+pub mod open_loop;
 mod outcome;
 pub mod run_history;
 pub(crate) mod sent_orders;
@@ -21,6 +22,7 @@ use vouchsafe_api_client::{ApiResponse, RequestFailure};
 use self::acknowledgements::Acknowledgements;
 use self::histogram::{merge_histogram, new_histogram, record_latency};
 use self::latency_breakdown::LatencyBreakdown;
+use self::open_loop::OpenLoopCounts;
 use self::outcome::{merge_outcomes, record_outcome};
 use self::run_history::LatencySample;
 use self::sent_orders::ResponseMismatches;
@@ -74,6 +76,7 @@ pub struct Tally {
     pub last_end: Option<Instant>,
     /// Send delay of acknowledged orders of an open loop, in microseconds: the generator's share of their latency.
     pub send_delay_us: Histogram<u64>,
+    pub(crate) open_loop: OpenLoopCounts,
     pub background: BTreeMap<RequestKind, BackgroundStats>,
     /// Responses that differ from the stored ones.
     pub mismatches: ResponseMismatches,
@@ -94,6 +97,7 @@ impl Tally {
             acknowledgements: Acknowledgements::new(samples),
             last_end: None,
             send_delay_us: new_histogram(),
+            open_loop: OpenLoopCounts::default(),
             background: BTreeMap::new(),
             mismatches: ResponseMismatches::default(),
             latency_samples: None,
@@ -117,6 +121,15 @@ impl Tally {
         if sent.phase == Phase::Measured {
             self.record_latency(&sent, end, outcome, vouchers);
         }
+    }
+
+    /// Records an order without a response at the drain deadline. The audit settles it.
+    pub(crate) fn record_dropped(&mut self, sent: &OrderAttempt<'_>) {
+        let outcome = Err(RequestFailure::Unknown(
+            "no response before the drain deadline".to_owned(),
+        ));
+        self.acknowledgements
+            .record_outcome(sent.partner, sent.key, sent.body, &outcome);
     }
 
     /// Records the latency; `vouchers` is the count of an acknowledged order.
@@ -170,6 +183,7 @@ impl Tally {
     pub(crate) fn merge(&mut self, other: Self) {
         merge_histogram(&mut self.latency_us, &other.latency_us);
         merge_histogram(&mut self.send_delay_us, &other.send_delay_us);
+        self.open_loop.merge(other.open_loop);
         self.timeline.merge(other.timeline);
         self.breakdown.merge(other.breakdown);
         merge_outcomes(&mut self.measured, other.measured);
@@ -243,7 +257,16 @@ mod tests {
         ] {
             record(&mut tally, Phase::Measured, 1, &outcome);
         }
-        assert_eq!(tally.acknowledgements.unsettled.len(), 2);
+        tally.record_dropped(&OrderAttempt {
+            phase: Phase::Measured,
+            partner: 0,
+            at: Instant::now(),
+            send_delay: None,
+            form: 0,
+            key: "dropped",
+            body: &Bytes::new(),
+        });
+        assert_eq!(tally.acknowledgements.unsettled.len(), 3);
         let shown: Vec<String> = tally.measured.keys().map(ToString::to_string).collect();
         assert_eq!(
             shown,

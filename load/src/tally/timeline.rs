@@ -47,6 +47,8 @@ pub struct Timeline {
 pub struct Series {
     pub window_s: u64,
     pub windows: Vec<SeriesWindow>,
+    /// After the end of the load: responses to requests that were still open.
+    pub drain: Vec<SeriesWindow>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -101,15 +103,20 @@ impl Timeline {
         }
     }
 
-    /// The windows within `length`. A window that the run covers in part would show a drop that did not happen.
+    /// The windows within the load, and those of the drain until the last response. A window that is covered in part would show
+    /// a drop that did not happen.
     #[must_use]
-    pub fn series(&self, length: Duration) -> Series {
-        let count = usize::try_from(length.as_secs() / self.window_s).unwrap_or(MAX_WINDOWS);
+    pub fn series(&self, load: Duration, until_last_response: Duration) -> Series {
+        let count =
+            |length: Duration| usize::try_from(length.as_secs() / self.window_s).unwrap_or(MAX_WINDOWS);
+        let (in_load, in_all) = (count(load), count(until_last_response.max(load)));
         let empty = Window::new();
-        let windows = self.windows.iter().chain(std::iter::repeat(&empty)).take(count);
+        let all = self.windows.iter().chain(std::iter::repeat(&empty)).take(in_all);
+        let mut windows: Vec<_> = all.map(|window| self.measure(window)).collect();
         Series {
             window_s: self.window_s,
-            windows: windows.map(|window| self.measure(window)).collect(),
+            drain: windows.split_off(in_load),
+            windows,
         }
     }
 
@@ -161,7 +168,7 @@ mod tests {
         two.record(from + MS(999), Some(MS(8)));
         two.record(from + MS(2_000), None);
         one.merge(two);
-        let series = one.series(MS(3_000));
+        let series = one.series(MS(3_000), MS(3_000));
         assert_eq!(rates(&series), [2.0, 0.0, 0.0]);
         assert_eq!(series.windows[2].others_per_s, 1.0);
         assert_eq!(series.windows[1].p99_ms, None);
@@ -180,9 +187,24 @@ mod tests {
             timeline.record(from + MS(ms), Some(MS(1)));
         }
         // Requests were sent for two seconds; the last response came 10 ms later.
-        assert_eq!(rates(&timeline.series(MS(2_000))), [1.0, 1.0]);
-        assert_eq!(rates(&timeline.series(MS(2_900))), [1.0, 1.0]);
-        assert!(timeline.series(MS(999)).windows.is_empty());
+        let series = |load, last| timeline.series(MS(load), MS(last));
+        assert_eq!(rates(&series(2_000, 2_010)), [1.0, 1.0]);
+        assert!(series(2_000, 2_010).drain.is_empty());
+        assert_eq!(rates(&series(2_900, 2_010)), [1.0, 1.0]);
+        assert!(series(999, 0).windows.is_empty());
+    }
+
+    #[test]
+    fn drain_has_windows_until_the_last_response() {
+        let from = Instant::now();
+        let mut timeline = Timeline::starting_at(from);
+        for ms in [500, 1_500, 1_600, 3_900] {
+            timeline.record(from + MS(ms), Some(MS(1)));
+        }
+        let series = timeline.series(MS(1_000), MS(3_900));
+        assert_eq!(rates(&series), [1.0]);
+        let drain: Vec<_> = series.drain.iter().map(|window| window.orders_per_s).collect();
+        assert_eq!(drain, [2.0, 0.0]);
     }
 
     #[test]
@@ -194,7 +216,8 @@ mod tests {
             long.record(from + Duration::from_secs(second), Some(MS(1)));
         }
         short.merge(long);
-        let series = short.series(Duration::from_secs(1_300));
+        let length = Duration::from_secs(1_300);
+        let series = short.series(length, length);
         assert_eq!((series.window_s, series.windows.len()), (4, 325));
         assert_eq!(rates(&series)[..2], [1.25, 1.0]);
     }

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+/// Deadline of the drain after an open loop in seconds, unless the run sets another: a backlog that takes longer says nothing new.
+pub const DEFAULT_DRAIN_S: u64 = 10;
+
 /// Closed or open loop.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]

@@ -1,6 +1,7 @@
 //! Tests of load runs: stalls in open and closed loops, presigning, mixed traffic with changing responses.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use vouchsafe_load::audit::{check_refusals, check_stable_responses};
 use vouchsafe_load::follow_up::replays;
@@ -62,6 +63,43 @@ fn closed_loop_has_no_send_delay() {
     assert_eq!(result.tally.latency_us.len(), ORDERS);
     assert!(count_slow(&result) >= 1);
     assert!(result.tally.send_delay_us.is_empty());
+}
+
+#[test]
+fn backlog_is_dropped_at_the_drain_deadline_and_audited() {
+    let service = FakeService::start(Defect::Stall);
+    // The stall lasts longer than the load and its drain.
+    let mut result = run(LoadPlan {
+        drain: Duration::ZERO,
+        length: RunLength::Orders(10),
+        ..plan(&service, open(1))
+    });
+    let offered = result.offered.unwrap();
+    assert!(!offered.is_reached, "{offered}");
+    // Order 7 has no response; the ones after it were never sent.
+    assert_eq!(
+        (offered.offered, offered.dropped),
+        (10, 10 - result.tally.latency_us.len())
+    );
+    assert!(offered.dropped >= 3, "{offered}");
+    assert!(
+        result
+            .tally
+            .measured
+            .keys()
+            .all(|outcome| outcome.to_string() == "201"),
+        "{offered}"
+    );
+    let figures = RunMetrics::from_run(setup(Vec::new()), &result);
+    assert!(
+        figures.to_string().contains("offered rate NOT REACHED"),
+        "{figures}"
+    );
+
+    result = run(plan(&service, open(4)));
+    let offered = result.offered.unwrap();
+    assert_eq!((offered.offered, offered.dropped), (ORDERS, 0), "{offered}");
+    assert_eq!(run(plan(&service, Pace::Closed { connections: 1 })).offered, None);
 }
 
 /// Runs all kinds of requests for one partner.

@@ -18,6 +18,7 @@ use vouchsafe_load::run::metrics::{Latency, RunMetrics, Setup};
 use vouchsafe_load::run::resource_monitor::{MemoryUsage, ResourceUsage};
 use vouchsafe_load::run::result::RunResult;
 use vouchsafe_load::tally::Tally;
+use vouchsafe_load::tally::open_loop::OfferedLoad;
 use vouchsafe_load::tally::run_history::SentOrders;
 
 fn usage() -> ResourceUsage {
@@ -55,6 +56,7 @@ fn metrics() -> RunMetrics {
         loaded_for: Duration::from_secs(2),
         measured_for: Duration::from_secs(2),
         lasted: Duration::from_secs(2),
+        offered: None,
         sent: SentOrders::default(),
     };
     RunMetrics {
@@ -180,6 +182,91 @@ fn other_work_makes_figures_a_lower_bound() {
             assert_eq!(text.contains("figures are a lower bound"), warns, "{text}");
         }
     }
+}
+
+/// A run with one passed threshold.
+fn decided_run(metrics: RunMetrics, usage: ResourceUsage) -> RunReport {
+    let mut run = RunReport::new(
+        Conditions::default(),
+        metrics,
+        usage,
+        Audit { checks: Vec::new() },
+    );
+    run.check_thresholds(&conditions(&["orders_per_s>1"])).unwrap();
+    run
+}
+
+#[test]
+fn starved_generator_or_busy_machine_makes_thresholds_inconclusive() {
+    let delayed = |p99| RunMetrics {
+        send_delay_ms: Some(Latency {
+            p99,
+            ..Latency::default()
+        }),
+        ..metrics()
+    };
+    let busy = |share| ResourceUsage {
+        other_work: Some(OtherWork {
+            share: Some(share),
+            steal_share: 0.0,
+        }),
+        ..usage()
+    };
+    // p99 is 40 ms.
+    for (metrics, usage, warns, verdict) in [
+        (delayed(4.0), usage(), false, Verdict::Passed),
+        (delayed(4.1), usage(), true, Verdict::Passed),
+        (delayed(20.1), usage(), true, Verdict::Inconclusive),
+        (metrics(), busy(0.09), true, Verdict::Passed),
+        (metrics(), busy(0.11), true, Verdict::Inconclusive),
+    ] {
+        let mut run = decided_run(metrics, usage);
+        assert_eq!(
+            (!run.warnings.is_empty(), run.verdict()),
+            (warns, verdict),
+            "{run}"
+        );
+        assert_eq!(
+            run.to_string().contains("  inconclusive: "),
+            verdict == Verdict::Inconclusive,
+            "{run}"
+        );
+        run.thresholds.clear();
+        assert_eq!(run.verdict(), Verdict::Passed, "no decision is due");
+    }
+}
+
+#[test]
+fn missed_rate_has_an_exit_code_and_a_missed_threshold_outweighs_it() {
+    let offered = OfferedLoad {
+        load_s: 2.0,
+        drain_deadline_s: 10.0,
+        offered: 4_000,
+        offered_per_s: 2_000.0,
+        sent_per_s: 500.0,
+        completed_per_s: 500.0,
+        drained: 2_000,
+        dropped: 1_000,
+        dropped_per_s: 500.0,
+        is_reached: false,
+    };
+    let late = RunMetrics {
+        offered_load: Some(offered),
+        ..metrics()
+    };
+    let mut run = decided_run(late, usage());
+    assert_eq!(run.verdict().exit_code(), 4);
+    let report = Report {
+        runs: vec![run.clone()],
+    };
+    for text in [report.to_string(), html(&report)] {
+        assert!(
+            text.contains("offered rate NOT REACHED: 2000 requests/s due, 500 sent"),
+            "{text}"
+        );
+    }
+    run.check_thresholds(&conditions(&["p99<1"])).unwrap();
+    assert_eq!(run.verdict().exit_code(), 3);
 }
 
 #[test]

@@ -35,8 +35,10 @@ pub(super) async fn run_connection(client: PartnerClient, state: Rc<ThreadState>
         if let Some(due) = slot.due {
             tokio::time::sleep_until(due.into()).await;
         }
-        let was_sent = connection.send(slot).await;
-        if !was_sent {
+        let sent_at = Instant::now();
+        let outcome = connection.send(slot).await;
+        connection.count(slot, sent_at, outcome.as_ref());
+        if matches!(outcome, Some(Err(RequestFailure::NotSent(_)))) {
             tokio::time::sleep(UNSENT_PAUSE).await;
         }
     }
@@ -50,15 +52,28 @@ struct Connection {
 }
 
 impl Connection {
-    /// Sends one request and records the outcome. Returns whether the request was sent.
-    async fn send(&mut self, slot: SendSlot) -> bool {
+    /// Sends one request and records the outcome. `None` if there is none at the drain deadline.
+    async fn send(&mut self, slot: SendSlot) -> Option<Outcome> {
         let spec = self.state.plan.traffic.draw(&mut self.state.rng.borrow_mut());
-        let outcome = match spec {
+        match spec {
             RequestSpec::Order { partner, form, body } => self.place_order(slot, (partner, form), body).await,
             RequestSpec::PastOrder { kind, at } => self.request_past_order(slot, kind, at).await,
             RequestSpec::PartnerRead { kind, partner } => self.read_for_partner(slot, kind, partner).await,
+        }
+    }
+
+    /// Counts a measured request of an open loop.
+    fn count(&self, slot: SendSlot, sent_at: Instant, outcome: Option<&Outcome>) {
+        let Some(load_end) = self.state.schedule.load_end() else {
+            return;
         };
-        !matches!(outcome, Err(RequestFailure::NotSent(_)))
+        if slot.phase == Phase::Measured {
+            let counts = &mut self.state.tally.borrow_mut().open_loop;
+            match outcome {
+                Some(outcome) => counts.record(load_end.at, (sent_at, Instant::now()), outcome),
+                None => counts.record_dropped(load_end.at, sent_at),
+            }
+        }
     }
 
     fn use_partner(&mut self, partner: usize) {
@@ -69,7 +84,12 @@ impl Connection {
         }
     }
 
-    async fn place_order(&mut self, slot: SendSlot, (partner, form): (usize, usize), body: Bytes) -> Outcome {
+    async fn place_order(
+        &mut self,
+        slot: SendSlot,
+        (partner, form): (usize, usize),
+        body: Bytes,
+    ) -> Option<Outcome> {
         self.use_partner(partner);
         // Random keys, as partners use them: sorted keys would favour the service's index.
         let key = Uuid::new_v4();
@@ -80,9 +100,10 @@ impl Connection {
         });
         let now = Instant::now();
         let at = slot.due.unwrap_or(now);
+        let deadline = self.state.schedule.drain_deadline();
         let outcome = match request {
-            Ok(request) => self.client.send(request).await,
-            Err(failure) => Err(failure),
+            Ok(request) => before(deadline, self.client.send(request)).await,
+            Err(failure) => Some(Err(failure)),
         };
         let end = Instant::now();
         let mut tally = self.state.tally.borrow_mut();
@@ -97,6 +118,10 @@ impl Connection {
             key,
             body: &body,
         };
+        let Some(outcome) = outcome else {
+            tally.record_dropped(&sent);
+            return None;
+        };
         tally.record(sent, end, &outcome);
         if outcome
             .as_ref()
@@ -108,24 +133,28 @@ impl Connection {
             let mut sent = self.state.sent.borrow_mut();
             sent.compare_or_store(index, response, &mut tally.mismatches);
         }
-        outcome
+        Some(outcome)
     }
 
-    async fn request_past_order(&mut self, slot: SendSlot, kind: RequestKind, at: f64) -> Outcome {
+    async fn request_past_order(&mut self, slot: SendSlot, kind: RequestKind, at: f64) -> Option<Outcome> {
+        let deadline = self.state.schedule.drain_deadline();
         if kind == RequestKind::Duplicate {
             let drawn = self.state.sent.borrow().pick_any(at);
             if let Some((index, order)) = drawn {
                 self.use_partner(order.partner);
-                let request = sign_order(&self.client, order.key, order.body)?;
+                let request = match sign_order(&self.client, order.key, order.body) {
+                    Ok(request) => request,
+                    Err(failure) => return Some(Err(failure)),
+                };
                 let at = slot.due.unwrap_or_else(Instant::now);
-                let outcome = self.client.send(request).await;
+                let outcome = before(deadline, self.client.send(request)).await?;
                 self.record_background(slot, kind, at, &outcome);
                 if let Ok(response) = &outcome {
                     let mut tally = self.state.tally.borrow_mut();
                     let mut sent = self.state.sent.borrow_mut();
                     sent.compare_or_store(index, response, &mut tally.mismatches);
                 }
-                return outcome;
+                return Some(outcome);
             }
         } else {
             let drawn = self.state.sent.borrow().pick_delivered(at);
@@ -133,8 +162,8 @@ impl Connection {
                 self.use_partner(partner);
                 let at = slot.due.unwrap_or_else(Instant::now);
                 let outcome = match kind {
-                    RequestKind::Codes => self.client.get_codes(&order_id).await,
-                    _ => self.client.get(&format!("/orders/{order_id}")).await,
+                    RequestKind::Codes => before(deadline, self.client.get_codes(&order_id)).await?,
+                    _ => before(deadline, self.client.get(&format!("/orders/{order_id}"))).await?,
                 };
                 self.record_background(slot, kind, at, &outcome);
                 if let (RequestKind::Read, Ok(response)) = (kind, &outcome) {
@@ -144,7 +173,7 @@ impl Connection {
                         .borrow()
                         .compare_read(index, response, &mut tally.mismatches);
                 }
-                return outcome;
+                return Some(outcome);
             }
         }
         // No order has completed yet; read the wallets instead.
@@ -152,14 +181,19 @@ impl Connection {
             .await
     }
 
-    async fn read_for_partner(&mut self, slot: SendSlot, kind: RequestKind, partner: usize) -> Outcome {
+    async fn read_for_partner(
+        &mut self,
+        slot: SendSlot,
+        kind: RequestKind,
+        partner: usize,
+    ) -> Option<Outcome> {
         self.use_partner(partner);
         let path = match kind {
             RequestKind::Feed => self.feed_path(partner),
             _ => "/wallets".to_owned(),
         };
         let at = slot.due.unwrap_or_else(Instant::now);
-        let outcome = self.client.get(&path).await;
+        let outcome = before(self.state.schedule.drain_deadline(), self.client.get(&path)).await?;
         self.record_background(slot, kind, at, &outcome);
         if let (RequestKind::Feed, Ok(response)) = (kind, &outcome)
             && let Ok(page) = response.json::<ListView<EventView>>()
@@ -167,7 +201,7 @@ impl Connection {
         {
             self.state.feed_positions.borrow_mut()[partner] = Some(last.event_id);
         }
-        outcome
+        Some(outcome)
     }
 
     fn feed_path(&self, partner: usize) -> String {
@@ -185,6 +219,14 @@ impl Connection {
                 .borrow_mut()
                 .record_background(kind, latency, outcome);
         }
+    }
+}
+
+/// Waits for the response until the drain deadline of an open loop; `None` after it.
+async fn before(deadline: Option<Instant>, exchange: impl Future<Output = Outcome>) -> Option<Outcome> {
+    match deadline {
+        None => Some(exchange.await),
+        Some(deadline) => tokio::time::timeout_at(deadline.into(), exchange).await.ok(),
     }
 }
 

@@ -25,10 +25,11 @@ use super::progress::Progress;
 use super::result::RunResult;
 use super::send_schedule::SendSchedule;
 use crate::tally::Tally;
+use crate::tally::open_loop::{LoadEnd, OfferedLoad};
 use crate::tally::run_history::{OrderHistory, RunHistory, SentOrders};
 use crate::tally::sent_orders::SentLog;
 use crate::traffic::generator::Traffic;
-use crate::traffic::pace::{Pace, RunLength};
+use crate::traffic::pace::{DEFAULT_DRAIN_S, Pace, RunLength};
 use crate::traffic::workload::Workload;
 
 /// Seed of a run that sets none: equal runs send the same requests at the same times.
@@ -53,6 +54,8 @@ pub struct LoadPlan {
     pub warm_up: Duration,
     /// In an open loop, [`RunLength::Orders`] counts requests of all kinds.
     pub length: RunLength,
+    /// In an open loop, requests that are open this long after the load count as dropped.
+    pub drain: Duration,
     /// Timeout for connecting and for each exchange.
     pub timeout: Duration,
     /// Maximum number of orders with request and response for the audit.
@@ -79,6 +82,7 @@ impl LoadPlan {
             threads: 1,
             warm_up: Duration::ZERO,
             length,
+            drain: Duration::from_secs(DEFAULT_DRAIN_S),
             timeout: DEFAULT_TIMEOUT,
             samples: DEFAULT_SAMPLES,
             history: RunHistory::default(),
@@ -92,6 +96,22 @@ impl LoadPlan {
     /// The share of one thread in `whole`.
     fn thread_share(&self, total: usize, index: usize) -> usize {
         total / self.threads + usize::from(index < total % self.threads)
+    }
+
+    /// End of an open loop: the planned time, or the time at which the arrival after the last one would be due.
+    fn load_end(&self, start: Instant, times: &[Duration]) -> LoadEnd {
+        let at = match (self.length, self.pace) {
+            (RunLength::Orders(_), Pace::Open { per_second, .. }) => {
+                let last = times.last().copied().unwrap_or_default();
+                start + last + Duration::from_secs_f64(1.0 / per_second)
+            }
+            (RunLength::Time(length), _) => start + self.warm_up + length,
+            (RunLength::Orders(_), Pace::Closed { .. }) => start,
+        };
+        LoadEnd {
+            at,
+            drain_deadline: at + self.drain,
+        }
     }
 
     /// `None` for a closed loop.
@@ -121,7 +141,10 @@ pub fn run_load(plan: LoadPlan, progress: &Progress) -> anyhow::Result<RunResult
     let start = Instant::now();
     let measure_from = start + plan.warm_up;
     let schedule = Arc::new(match arrivals {
-        Some(times) => SendSchedule::open(measure_from, start, times),
+        Some(times) => {
+            let load_end = plan.load_end(start, &times);
+            SendSchedule::open(measure_from, start, times, load_end)
+        }
         None => SendSchedule::closed(measure_from, plan.length),
     });
     progress.set_measurement_start(measure_from);
@@ -129,9 +152,12 @@ pub fn run_load(plan: LoadPlan, progress: &Progress) -> anyhow::Result<RunResult
     let threads: Vec<_> = (0..plan.threads)
         .map(|index| {
             let (plan, schedule, progress) = (Arc::clone(&plan), Arc::clone(&schedule), progress.clone());
-            std::thread::spawn(move || run_thread(&plan, index, measure_from, schedule, progress))
+            // Costs are reported by the names of threads.
+            std::thread::Builder::new()
+                .name(format!("generator-{index}"))
+                .spawn(move || run_thread(&plan, index, measure_from, schedule, progress))
         })
-        .collect();
+        .collect::<Result<_, _>>()?;
     let (mut sum, mut sent) = (Tally::new(plan.samples, measure_from), Vec::new());
     for thread in threads {
         let (tally, log) = thread
@@ -142,6 +168,10 @@ pub fn run_load(plan: LoadPlan, progress: &Progress) -> anyhow::Result<RunResult
     }
     let lasted = Instant::now().saturating_duration_since(measure_from);
     let measured_for = sum.last_end.map_or(Duration::ZERO, |end| end - measure_from);
+    let offered = schedule.load_end().map(|load_end| {
+        let load = load_end.at.saturating_duration_since(measure_from);
+        OfferedLoad::from_counts(schedule.offered(), sum.open_loop, load, plan.drain)
+    });
     Ok(RunResult {
         tally: sum,
         loaded_for: match plan.length {
@@ -150,6 +180,7 @@ pub fn run_load(plan: LoadPlan, progress: &Progress) -> anyhow::Result<RunResult
         },
         measured_for,
         lasted,
+        offered,
         sent: SentOrders::from_logs(sent),
     })
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rand::distr::weighted::WeightedIndex;
 use serde::{Deserialize, Serialize};
 
-use super::pace::Pace;
+use super::pace::{DEFAULT_DRAIN_S, Pace};
 use super::request::RequestKind;
 use crate::condition::Condition;
 use crate::deployment::seed::{SeedData, SeedSku, product_id};
@@ -38,6 +38,9 @@ pub struct Scenario {
     pub pace: Pace,
     pub warm_up_s: u64,
     pub seconds: u64,
+    /// In an open loop, requests that are open this long after the load count as dropped.
+    #[serde(default = "default_drain_s")]
+    pub drain_s: u64,
     /// Whether each partner has a webhook endpoint that receives all events.
     #[serde(default)]
     pub webhooks: bool,
@@ -54,6 +57,10 @@ pub struct Scenario {
     /// Conditions that must hold for the figures of a run, such as `p99 <= 50`.
     #[serde(default)]
     pub thresholds: Vec<Condition>,
+}
+
+fn default_drain_s() -> u64 {
+    DEFAULT_DRAIN_S
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
