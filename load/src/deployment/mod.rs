@@ -8,6 +8,7 @@ pub mod postgres;
 pub mod seed;
 mod service_process;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,7 @@ use self::operator::Operator;
 use self::postgres::{DeploymentPostgres, SERVICE_DATABASE};
 use self::service_process::ServiceProcess;
 use crate::resources::MonitorTarget;
+use crate::resources::build_info::read_build_info;
 
 const PROGRAM_NAME: &str = "vouchsafe";
 
@@ -154,6 +156,14 @@ impl TestDeployment {
             server: Some(self.postgres()?.monitored(SERVICE_DATABASE)),
             admin_url: Some(self.admin_url()),
         })
+    }
+
+    /// What the service reports about its build, such as its profile.
+    ///
+    /// # Errors
+    /// If its metrics cannot be read.
+    pub async fn build_info(&self) -> anyhow::Result<BTreeMap<String, String>> {
+        read_build_info(&self.admin_url()).await
     }
 
     /// Sends SIGKILL. The private Postgres ends by its guard or is taken over by the next start. Blocks.

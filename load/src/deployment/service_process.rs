@@ -20,6 +20,7 @@ use vouchsafe_api_client::Client;
 use vouchsafe_api_client::origin::Origin;
 
 use super::read_file;
+use crate::resources::environment::NOT_INHERITED;
 
 /// Deadline for a start: `initdb` alone took a minute on two busy cores.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
@@ -51,9 +52,6 @@ const RATE_LIMIT_VARIABLES: [&str; 4] = [
     "VOUCHSAFE_LIMIT_AUTH",
     "VOUCHSAFE_LIMIT_VOUCHERS",
 ];
-
-/// Environment variables of another service that must not reach this one.
-const NOT_INHERITED: [&str; 3] = ["DATABASE_URL", "VOUCHSAFE_MASTER_KEY", "VOUCHSAFE_OPERATOR_TOKEN"];
 
 /// Data directory of a deployment.
 pub(super) fn data_dir(directory: &Path) -> PathBuf {

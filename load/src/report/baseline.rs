@@ -6,28 +6,34 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::figures::{FIGURES, figure_names, figure_of};
+use super::figures::{FIGURES, figure_names, figure_of, value_at};
 use super::thresholds::check_ratios;
 use super::{PLAIN_RUN, RunReport};
 use crate::audit::Check;
 use crate::condition::Condition;
 use crate::resources::costs::format_value;
 
-/// Conditions that should be equal, with their place in the JSON report.
-const CONDITIONS: [(&str, &str); 11] = [
-    ("program", "/conditions/program"),
-    ("profile", "/conditions/profile"),
-    ("CPU", "/conditions/cpu_model"),
-    ("cores", "/conditions/cores"),
-    ("memory, MiB", "/conditions/memory_mib"),
-    ("kernel", "/conditions/kernel"),
-    ("Postgres", "/conditions/database"),
-    ("load", "/setup/order"),
-    ("pace", "/setup/pace"),
-    ("generator threads", "/setup/threads"),
-    ("warm-up, s", "/setup/warm_up_s"),
+/// Conditions that should be equal, with their path in the JSON report. Those with several values are compared by value.
+const CONDITIONS: [(&str, &str); 17] = [
+    ("program", "conditions.program"),
+    ("profile", "conditions.profile"),
+    ("build", "conditions.build"),
+    ("environment", "conditions.environment"),
+    ("CPU", "conditions.cpu_model"),
+    ("cores", "conditions.cores"),
+    ("memory, MiB", "conditions.memory_mib"),
+    ("kernel", "conditions.kernel"),
+    ("Postgres", "conditions.database"),
+    ("load", "setup.order"),
+    ("hash of the scenario", "scenario.hash"),
+    ("pace", "setup.pace"),
+    ("seed", "setup.seed"),
+    ("generator threads", "setup.threads"),
+    ("warm-up, s", "setup.warm_up_s"),
+    ("length, s", "scenario.seconds"),
+    ("drain deadline, s", "offered_load.drain_deadline_s"),
 ];
 
 /// A disk whose sync takes longer by this factor is another condition.
@@ -128,7 +134,7 @@ impl Baseline {
         let earlier = self.run_of(run.name())?;
         let current = serde_json::to_value(run)?;
         let comparison = Comparison {
-            started_at: text_at(earlier, "/conditions/started_at"),
+            started_at: format_condition(&earlier["conditions"]["started_at"]),
             figures: compare_figures(earlier, &current),
             differences: find_differences(earlier, &current),
         };
@@ -140,24 +146,6 @@ fn name_of(run: &Value) -> &str {
     run.pointer("/scenario/name")
         .and_then(Value::as_str)
         .unwrap_or(PLAIN_RUN)
-}
-
-fn number_at(run: &Value, pointer: &str) -> Option<f64> {
-    run.pointer(pointer)?.as_f64()
-}
-
-fn text_at(run: &Value, pointer: &str) -> String {
-    match run.pointer(pointer) {
-        None | Some(Value::Null) => "unknown".to_owned(),
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Object(fields)) => {
-            let fields = fields
-                .iter()
-                .map(|(name, value)| format!("{name} {}", value.as_str().unwrap_or("?")));
-            fields.collect::<Vec<_>>().join(", ")
-        }
-        Some(other) => other.to_string(),
-    }
 }
 
 fn compare_figures(earlier: &Value, current: &Value) -> Vec<ComparedFigure> {
@@ -173,10 +161,7 @@ fn compare_figures(earlier: &Value, current: &Value) -> Vec<ComparedFigure> {
     let figures = FIGURES
         .iter()
         .map(|figure| compare(figure.label.to_owned(), &|run| figure_of(run, figure.name)));
-    let kinds = current["background"]
-        .as_object()
-        .into_iter()
-        .flat_map(serde_json::Map::keys);
+    let kinds = current["background"].as_object().into_iter().flat_map(Map::keys);
     let background = kinds.flat_map(|kind| {
         [("requests/s", "per_s"), ("p99, ms", "latency_ms.p99")].map(|(name, place)| {
             let path = format!("background.{kind}.{place}");
@@ -188,14 +173,12 @@ fn compare_figures(earlier: &Value, current: &Value) -> Vec<ComparedFigure> {
 
 fn find_differences(earlier: &Value, current: &Value) -> Vec<String> {
     let mut differences = Vec::new();
-    for (name, pointer) in CONDITIONS {
-        let (before, now) = (text_at(earlier, pointer), text_at(current, pointer));
-        if before != now {
-            differences.push(format!("{name}: {before} then, {now} now"));
-        }
+    for (name, path) in CONDITIONS {
+        let [before, now] = [earlier, current].map(|run| value_at(run, path).unwrap_or(&Value::Null));
+        find_value_differences(name, before, now, &mut differences);
     }
-    let disk_sync = "/conditions/disk_sync_ms";
-    if let (Some(before), Some(now)) = (number_at(earlier, disk_sync), number_at(current, disk_sync))
+    let disk_sync = [earlier, current].map(|run| figure_of(run, "conditions.disk_sync_ms"));
+    if let [Some(before), Some(now)] = disk_sync
         && before.max(now) > before.min(now) * DISK_SYNC_FACTOR
     {
         let [before, now] = [before, now].map(|ms| format_value(Some(ms)));
@@ -206,6 +189,30 @@ fn find_differences(earlier: &Value, current: &Value) -> Vec<String> {
         warnings.filter_map(|warning| Some(format!("warning of the baseline: {}", warning.as_str()?))),
     );
     differences
+}
+
+/// Compares the values of objects one by one. A value that only one of them has is not set in the other.
+fn find_value_differences(name: &str, before: &Value, now: &Value, differences: &mut Vec<String>) {
+    if let (Value::Object(before), Value::Object(now)) = (before, now) {
+        let keys: BTreeSet<_> = before.keys().chain(now.keys()).collect();
+        let value =
+            |values: &Map<String, Value>, key| values.get(key).cloned().unwrap_or_else(|| "not set".into());
+        for key in keys {
+            let name = format!("{name} {key}");
+            find_value_differences(&name, &value(before, key), &value(now, key), differences);
+        }
+    } else if before != now {
+        let [before, now] = [before, now].map(format_condition);
+        differences.push(format!("{name}: {before} then, {now} now"));
+    }
+}
+
+fn format_condition(value: &Value) -> String {
+    match value {
+        Value::Null => "unknown".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
 }
 
 impl ComparedFigure {

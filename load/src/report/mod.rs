@@ -72,6 +72,10 @@ pub struct RunReport {
 pub struct ScenarioInfo {
     pub name: String,
     pub description: String,
+    /// Of the load that the scenario describes, without its name, texts, times and thresholds.
+    pub hash: String,
+    /// Planned length of the measured part.
+    pub seconds: u64,
     /// Duration of the seeding, in seconds.
     pub seeding_s: f64,
     pub pauses: Option<u64>,

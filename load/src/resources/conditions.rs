@@ -1,5 +1,6 @@
 //! Conditions of a measurement: time, program, machine, disk and database.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -13,6 +14,11 @@ use time::format_description::well_known::Rfc3339;
 
 use super::costs::format_value;
 use super::database::DatabaseSettings;
+use super::environment::select_environment;
+
+/// Labels of the build.
+const PROFILE: &str = "profile";
+const COMMIT: &str = "commit";
 
 /// Directories in which cargo puts the programs of a profile.
 const PROFILES: [&str; 3] = ["debug", "dist", "release"];
@@ -31,8 +37,12 @@ pub struct Conditions {
     pub started_at: String,
     /// Name and version that the service reports; `None` if the generator did not start it.
     pub program: Option<String>,
-    /// Cargo profile of the program; `None` if it is not in a directory of cargo.
+    /// Build profile that the service reports. Without such a report, the directory in which cargo put the program.
     pub profile: Option<String>,
+    /// All that the service reports about its build, such as its commit.
+    pub build: BTreeMap<String, String>,
+    /// Variables that the service inherits, without secrets. Empty if the generator did not start it.
+    pub environment: BTreeMap<String, String>,
     /// `None` if the kernel does not report it.
     pub cpu_model: Option<String>,
     /// Cores available to this process. Service, Postgres and generator share them.
@@ -58,6 +68,8 @@ impl Conditions {
             started_at: now_rfc3339(),
             program: program.and_then(read_version),
             profile: program.and_then(profile_of),
+            build: BTreeMap::new(),
+            environment: program.map_or_else(BTreeMap::new, |_| select_environment(std::env::vars())),
             cpu_model: read_value("/proc/cpuinfo", "model name"),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             memory_mib: read_value("/proc/meminfo", "MemTotal").and_then(|text| parse_mib(&text)),
@@ -68,6 +80,16 @@ impl Conditions {
             database: None,
             load_before: load_average(),
             load_after: None,
+        }
+    }
+
+    /// Adds what the service reports about its build.
+    #[must_use]
+    pub fn with_build(self, build: BTreeMap<String, String>) -> Self {
+        Self {
+            profile: build.get(PROFILE).cloned().or(self.profile),
+            build,
+            ..self
         }
     }
 
@@ -89,7 +111,8 @@ impl Conditions {
         let program = match &self.program {
             Some(version) => {
                 let profile = self.profile.as_deref().unwrap_or("unknown");
-                format!("{version}, profile {profile}")
+                let commit = self.build.get(COMMIT).map_or("unknown", String::as_str);
+                format!("{version}, profile {profile}, commit {commit}")
             }
             None => "unknown: a running service".to_owned(),
         };
@@ -105,6 +128,7 @@ impl Conditions {
             None => unknown(),
         };
         let database = self.database.as_ref();
+        let settings = database.map(|database| list(&database.settings));
         let (before, after) = (number(self.load_before), number(self.load_after));
         vec![
             ("date", self.started_at.clone()),
@@ -112,6 +136,8 @@ impl Conditions {
             ("machine", machine.join(", ")),
             ("disk", disk_sync),
             ("Postgres", database.map_or_else(unknown, ToString::to_string)),
+            ("settings", settings.unwrap_or_else(unknown)),
+            ("environment", list(&self.environment)),
             ("load average", format!("{before} before, {after} after")),
         ]
     }
@@ -122,6 +148,18 @@ impl fmt::Display for Conditions {
         writeln!(f, "conditions")?;
         let mut rows = self.rows().into_iter();
         rows.try_for_each(|(name, value)| writeln!(f, "  {name:<14}{value}"))
+    }
+}
+
+/// `name value, name value`.
+fn list(values: &BTreeMap<String, String>) -> String {
+    let pairs: Vec<_> = values
+        .iter()
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    match pairs.is_empty() {
+        true => "default".to_owned(),
+        false => pairs.join(", "),
     }
 }
 
@@ -224,6 +262,24 @@ mod tests {
             .collect();
         assert_eq!(text[1], "program: unknown: a running service");
         assert_eq!(text[3..5], ["disk: unknown", "Postgres: unknown"]);
+    }
+
+    #[test]
+    fn profile_is_the_one_that_the_program_reports() {
+        let labels = [("profile", "release"), ("commit", "1eb9169")];
+        let build = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let conditions = Conditions {
+            program: Some("vouchsafe 0.2.0".to_owned()),
+            profile: Some("dist".to_owned()),
+            ..Conditions::default()
+        };
+        assert_eq!(
+            conditions.clone().with_build(BTreeMap::new()).profile.as_deref(),
+            Some("dist")
+        );
+        let rows = conditions.with_build(build.into()).rows();
+        assert_eq!(rows[1].1, "vouchsafe 0.2.0, profile release, commit 1eb9169");
+        assert_eq!(rows[6].1, "default");
     }
 
     #[test]

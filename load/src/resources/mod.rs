@@ -1,8 +1,10 @@
 //! Resource usage of the processes under test, and the conditions of a measurement.
 
+pub(crate) mod build_info;
 pub mod conditions;
 pub mod costs;
 pub mod database;
+pub(crate) mod environment;
 pub(crate) mod journal_batches;
 pub mod other_work;
 pub mod proc;

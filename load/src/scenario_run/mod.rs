@@ -59,7 +59,8 @@ pub fn run_scenario(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let conditions = Conditions::observe(Some(deployment.program()), Some(deployment.directory()));
+    let conditions = Conditions::observe(Some(deployment.program()), Some(deployment.directory()))
+        .with_build(runtime.block_on(deployment.build_info())?);
     let started = Instant::now();
     let partners = runtime.block_on(seed(deployment.operator(), &scenario.seed_data()))?;
     let seeding_time = started.elapsed();
@@ -122,6 +123,8 @@ pub fn run_scenario(
         scenario: Some(ScenarioInfo {
             name: scenario.name.clone(),
             description: scenario.description.clone(),
+            hash: scenario.hash(),
+            seconds: scenario.seconds,
             seeding_s: seeding_time.as_secs_f64(),
             pauses: pauses.map(|pauses| pauses.len() as u64),
         }),

@@ -84,6 +84,8 @@ fn run(name: &str) -> RunReport {
         scenario: Some(ScenarioInfo {
             name: name.to_owned(),
             description: "Throughput <of> one SKU.".to_owned(),
+            hash: "0a0b0c0d0e0f".to_owned(),
+            seconds: 2,
             seeding_s: 1.0,
             pauses: None,
         }),
@@ -120,7 +122,7 @@ fn costs_memory_and_restarts_are_in_text_json_and_html() {
             "min 1.0  max 3.0  last 2.0",
             "median 480, max 480, of 1: 480",
             "2026-11-24T10:00:00Z",
-            "vouchsafe 0.2.0, profile release",
+            "vouchsafe 0.2.0, profile release, commit unknown",
             "0.250 ms to write and sync 8 KiB",
             "40.0",
         ] {
@@ -312,6 +314,10 @@ fn baseline_gives_ratios_and_differing_conditions() {
     let mut earlier = run("hot-sku");
     earlier.metrics.orders_per_s = 400.0;
     earlier.conditions.profile = Some("dist".to_owned());
+    earlier.conditions.environment = [("VOUCHSAFE_LANES".to_owned(), "4".to_owned())].into();
+    if let Some(scenario) = &mut earlier.scenario {
+        scenario.seconds = 60;
+    }
     earlier.conditions.disk_sync_ms = Some(1.0);
     earlier.warnings.push("other work used the machine".to_owned());
     let earlier = Report {
@@ -326,6 +332,8 @@ fn baseline_gives_ratios_and_differing_conditions() {
             "1.25 ×",
             "postgres, CPU µs per order",
             "profile: dist then, release now",
+            "environment VOUCHSAFE_LANES: 4 then, not set now",
+            "length, s: 60 then, 2 now",
             "disk sync, ms: 1.000 then, 0.250 now",
             "warning of the baseline: other work used the machine",
         ] {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rand::distr::weighted::WeightedIndex;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use super::pace::{DEFAULT_DRAIN_S, Pace};
 use super::request::RequestKind;
@@ -21,6 +22,9 @@ const MAX_ITEMS: usize = 100;
 const USD_EACH: u64 = 900_000_000;
 /// Maximum connections of a run: below the usual limit of open files.
 const MAX_CONNECTIONS: usize = 16_384;
+
+/// Length of a scenario's hash: enough to tell scenarios apart.
+const HASH_BYTES: usize = 6;
 
 /// Content of a scenario file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -295,6 +299,22 @@ impl Scenario {
             partners: self.partners,
             usd_each: USD_EACH,
         }
+    }
+
+    /// Hash of everything that changes the load, but for its times: they are compared as numbers.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        let load = Self {
+            name: String::new(),
+            description: String::new(),
+            thresholds: Vec::new(),
+            warm_up_s: 0,
+            seconds: 0,
+            ..self.clone()
+        };
+        // A scenario comes from JSON.
+        let text = serde_json::to_vec(&load).unwrap_or_default();
+        hex::encode(&Sha256::digest(text)[..HASH_BYTES])
     }
 
     #[must_use]

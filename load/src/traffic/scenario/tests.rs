@@ -39,6 +39,27 @@ fn scenario_determines_seed_data() {
 }
 
 #[test]
+fn hash_covers_the_load_without_its_texts_and_times() {
+    let hash = |from, to| parse_with(from, to).unwrap().hash();
+    let small = Scenario::parse(SMALL.as_bytes()).unwrap().hash();
+    assert_eq!(small.len(), 12);
+    for (from, to) in [
+        (r#""description": "?""#, r#""description": "other""#),
+        (r#""seconds": 1"#, r#""seconds": 2"#),
+        (r#""seconds": 1"#, r#""seconds": 1, "thresholds": ["p99 <= 5"]"#),
+    ] {
+        assert_eq!(hash(from, to), small, "{to}");
+    }
+    for (from, to) in [
+        (r#""per_second": 100"#, r#""per_second": 101"#),
+        (r#""vouchers": 10"#, r#""vouchers": 11"#),
+        (r#""seconds": 1"#, r#""seconds": 1, "webhooks": true"#),
+    ] {
+        assert_ne!(hash(from, to), small, "{to}");
+    }
+}
+
+#[test]
 fn enough_for_sizes_stock_by_popularity() {
     let small = parse_with(
         r#""vouchers": 10, "popularity": { "zipf": 1.1 }"#,
