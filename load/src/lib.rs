@@ -7,6 +7,7 @@
 //!
 //! | Module | Subject |
 //! |---|---|
+//! | [`ab`] | two programs in alternating turns |
 //! | [`scenario_run`] | scenario runner, prefilled databases |
 //! | [`report`] | report of runs as text, JSON and HTML, thresholds, comparison with an earlier report |
 //! | [`follow_up`] | pauses of Postgres, restarts, replays, webhooks |
@@ -16,9 +17,11 @@
 //! | [`traffic`] | scenario files and the requests drawn from them |
 //! | [`deployment`] | private service with seed data |
 //! | [`resources`] | cost per order, conditions of a measurement |
+//! | [`statistics`] | statistics of repeated measurements |
 //! | [`condition`] | condition on a figure of a report |
 //! | [`stoppable_thread`] | thread that runs until its owner stops it |
 
+pub mod ab;
 pub mod audit;
 pub mod condition;
 pub mod deployment;
@@ -27,6 +30,7 @@ pub mod report;
 pub mod resources;
 pub mod run;
 pub mod scenario_run;
+pub mod statistics;
 pub mod stoppable_thread;
 pub mod tally;
 pub mod traffic;

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::cli::ab::AbArgs;
 use crate::cli::run::RunArgs;
 use crate::cli::scenario::ScenarioArgs;
 
@@ -25,7 +26,7 @@ struct Cli {
     command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 the figures count, 1 the audit failed, 2 the command could not run, 3 a threshold is missed, \
+const EXIT_CODES: &str = "Exit codes: 0 the figures count, 1 the audit failed, 2 the command could not run, 3 a threshold is missed or a figure is worse, \
 4 the offered rate was not reached, 5 inconclusive.";
 
 #[derive(Subcommand)]
@@ -34,6 +35,8 @@ enum Command {
     Run(Box<RunArgs>),
     /// Start a private service, run a scenario, report, audit and stop it; for each file
     Scenario(Box<ScenarioArgs>),
+    /// Compare two service programs in turns, in alternating order, with the same scenario
+    Ab(Box<AbArgs>),
     /// Check a recorded history (one JSON event per line)
     Check {
         /// History file
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => cli::run::command(&args),
         Command::Scenario(args) => cli::scenario::command(&args),
+        Command::Ab(args) => cli::ab::command(&args),
         Command::Check { history } => cli::check::command(&history),
     };
     match outcome {

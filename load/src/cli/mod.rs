@@ -1,5 +1,6 @@
 //! Commands of `load`, one module each, and their common arguments.
 
+pub(crate) mod ab;
 pub(crate) mod check;
 pub(crate) mod run;
 pub(crate) mod scenario;
@@ -12,10 +13,11 @@ use vouchsafe_load::condition::Condition;
 use vouchsafe_load::report::baseline::Baseline;
 use vouchsafe_load::report::{Report, RunReport, Verdict, check_output_file, publish, write_output_file};
 use vouchsafe_load::run::driver::{DEFAULT_SAMPLES, DEFAULT_SEED};
+use vouchsafe_load::scenario_run::GeneratorOptions;
 
-/// Arguments of the generator and its report.
+/// Arguments of the generator and the audit.
 #[derive(Args)]
-pub(crate) struct CommonArgs {
+pub(crate) struct GeneratorArgs {
     /// Generator threads
     #[arg(long, default_value_t = 1, value_parser = parse_positive)]
     pub(crate) threads: usize,
@@ -29,6 +31,11 @@ pub(crate) struct CommonArgs {
     /// scenario]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) drain: Option<u64>,
+}
+
+/// Arguments of the report of runs.
+#[derive(Args)]
+pub(crate) struct ReportArgs {
     /// Also write the report as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -48,7 +55,17 @@ pub(crate) struct CommonArgs {
     fail_if: Vec<Condition>,
 }
 
-impl CommonArgs {
+impl GeneratorArgs {
+    pub(crate) fn options(&self) -> GeneratorOptions {
+        GeneratorOptions {
+            seed: self.seed,
+            threads: self.threads,
+            samples: self.audit_sample,
+        }
+    }
+}
+
+impl ReportArgs {
     /// Checks all files before the runs and reads the baseline, so that a wrong file does not waste them.
     pub(crate) fn check_files(&self, scenarios: &[Option<&str>]) -> anyhow::Result<Option<Baseline>> {
         let baseline = self.baseline.as_deref();
@@ -100,4 +117,9 @@ pub(crate) fn parse_positive(text: &str) -> Result<usize, String> {
         Ok(number) => Ok(number),
         Err(error) => Err(format!("{error}")),
     }
+}
+
+/// Prints to standard error. A closed terminal does not stop the measurement.
+pub(crate) fn print_progress(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -22,7 +22,7 @@ use vouchsafe_load::run::resource_monitor::ResourceUsage;
 use vouchsafe_load::traffic::pace::{DEFAULT_DRAIN_S, Pace, RunLength, Spacing};
 use vouchsafe_load::traffic::workload::Workload;
 
-use super::{CommonArgs, parse_positive};
+use super::{GeneratorArgs, ReportArgs, parse_positive};
 
 #[derive(Args)]
 pub(crate) struct RunArgs {
@@ -66,7 +66,9 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     database: Option<PgConnectOptions>,
     #[command(flatten)]
-    common: CommonArgs,
+    generator: GeneratorArgs,
+    #[command(flatten)]
+    report: ReportArgs,
 }
 
 /// Runs load and audit.
@@ -79,7 +81,7 @@ pub(crate) fn command(args: &RunArgs) -> anyhow::Result<Verdict> {
     let credentials = partner.credentials;
     let plan = plan(args, credentials.clone())?;
     // Before the run, so that a wrong URL or baseline does not waste one.
-    let baseline = args.common.check_files(&[None])?;
+    let baseline = args.report.check_files(&[None])?;
     let database = match &args.database {
         Some(database) => Some(
             runtime
@@ -99,7 +101,7 @@ pub(crate) fn command(args: &RunArgs) -> anyhow::Result<Verdict> {
     let metrics = RunMetrics::from_run(setup(args), &result);
     let (audit, _) = runtime.block_on(audit_all(&mut [audited_partner], result.tally.acknowledgements));
     let run = RunReport::new(conditions.completed(database), metrics, usage, audit);
-    args.common.publish(vec![run], baseline.as_ref())
+    args.report.publish(vec![run], baseline.as_ref())
 }
 
 fn plan(args: &RunArgs, credentials: Credentials) -> anyhow::Result<LoadPlan> {
@@ -109,11 +111,11 @@ fn plan(args: &RunArgs, credentials: Credentials) -> anyhow::Result<LoadPlan> {
         RunLength::Orders,
     );
     Ok(LoadPlan {
-        seed: args.common.seed,
-        threads: args.common.threads,
+        seed: args.generator.seed,
+        threads: args.generator.threads,
         warm_up: Duration::from_secs(args.warmup),
-        drain: Duration::from_secs(args.common.drain.unwrap_or(DEFAULT_DRAIN_S)),
-        samples: args.common.audit_sample,
+        drain: Duration::from_secs(args.generator.drain.unwrap_or(DEFAULT_DRAIN_S)),
+        samples: args.generator.audit_sample,
         ..LoadPlan::single_partner(args.url.clone(), credentials, workload, pace(args), length)
     })
 }
@@ -150,9 +152,9 @@ fn setup(args: &RunArgs) -> Setup {
         url: args.url.clone(),
         order: format!("{} × {} at {}", args.quantity, args.product, args.denomination),
         pace: pace(args).to_string(),
-        seed: args.common.seed,
+        seed: args.generator.seed,
         forms: Vec::new(),
-        threads: args.common.threads,
+        threads: args.generator.threads,
         warm_up_s: args.warmup,
     }
 }

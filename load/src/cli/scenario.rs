@@ -1,6 +1,5 @@
 //! `load scenario`: scenarios, each on its own private service.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -8,11 +7,11 @@ use clap::Args;
 use vouchsafe_load::deployment::TestDeployment;
 use vouchsafe_load::report::{RunReport, Verdict};
 use vouchsafe_load::scenario_run::prefill::{PrefillSizes, prefill_deployment};
-use vouchsafe_load::scenario_run::{GeneratorOptions, run_scenario};
+use vouchsafe_load::scenario_run::run_scenario;
 use vouchsafe_load::traffic::pace::Pace;
 use vouchsafe_load::traffic::scenario::{Scenario, VoucherSupply};
 
-use super::{CommonArgs, parse_positive};
+use super::{GeneratorArgs, ReportArgs, parse_positive, print_progress};
 
 #[derive(Args)]
 pub(crate) struct ScenarioArgs {
@@ -22,6 +21,21 @@ pub(crate) struct ScenarioArgs {
     /// Service program [default: `vouchsafe` in the directory of this program]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: OverrideArgs,
+    /// Insert this number of past orders before the run, with stored responses, unsold vouchers and partners in
+    /// proportion
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    prefill_orders: Option<u64>,
+    #[command(flatten)]
+    generator: GeneratorArgs,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+/// Values that replace those of a scenario file.
+#[derive(Args)]
+pub(crate) struct OverrideArgs {
     /// Override the measured seconds
     #[arg(long)]
     seconds: Option<u64>,
@@ -40,12 +54,6 @@ pub(crate) struct ScenarioArgs {
     /// Override the number of kills and restarts after the load
     #[arg(long, value_name = "TIMES")]
     restarts: Option<u64>,
-    /// Insert this number of past orders before the run, with stored responses, unsold vouchers and partners in
-    /// proportion
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
-    prefill_orders: Option<u64>,
-    #[command(flatten)]
-    common: CommonArgs,
 }
 
 /// Runs the scenarios.
@@ -53,13 +61,13 @@ pub(crate) fn command(args: &ScenarioArgs) -> anyhow::Result<Verdict> {
     let scenarios: Vec<_> = args
         .files
         .iter()
-        .map(|file| scenario(args, file).with_context(|| format!("`{}`", file.display())))
+        .map(|file| read_scenario(file, &args.overrides, &args.generator))
         .collect::<anyhow::Result<_>>()?;
     let names: Vec<_> = scenarios
         .iter()
         .map(|scenario| Some(scenario.name.as_str()))
         .collect();
-    let baseline = args.common.check_files(&names)?;
+    let baseline = args.report.check_files(&names)?;
     let program = match &args.program {
         Some(program) => program.clone(),
         None => TestDeployment::default_program()?,
@@ -68,7 +76,7 @@ pub(crate) fn command(args: &ScenarioArgs) -> anyhow::Result<Verdict> {
     for scenario in &scenarios {
         runs.push(run(args, scenario, &program)?);
     }
-    args.common.publish(runs, baseline.as_ref())
+    args.report.publish(runs, baseline.as_ref())
 }
 
 /// Runs a scenario on a new deployment.
@@ -91,56 +99,57 @@ fn run(args: &ScenarioArgs, scenario: &Scenario, program: &Path) -> anyhow::Resu
         print_progress(&format!("inserting {sizes}"));
         prefill_deployment(&runtime, &mut deployment, &sizes)?;
     }
-    let options = GeneratorOptions {
-        seed: args.common.seed,
-        threads: args.common.threads,
-        samples: args.common.audit_sample,
-    };
-    let report = run_scenario(scenario, &mut deployment, options)?;
+    let report = run_scenario(scenario, &mut deployment, args.generator.options())?;
     deployment.stop()?;
     Ok(report)
 }
 
-/// Prints to standard error. A closed terminal does not stop the measurement.
-fn print_progress(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+/// Reads a scenario file and replaces values.
+pub(crate) fn read_scenario(
+    file: &Path,
+    overrides: &OverrideArgs,
+    generator: &GeneratorArgs,
+) -> anyhow::Result<Scenario> {
+    let read = || {
+        let mut scenario = Scenario::read(file)?;
+        if let Some(drain) = generator.drain {
+            scenario.drain_s = drain;
+        }
+        overrides.apply(&mut scenario)?;
+        scenario.validate()?;
+        Ok::<_, anyhow::Error>(scenario)
+    };
+    read().with_context(|| format!("`{}`", file.display()))
 }
 
-fn scenario(args: &ScenarioArgs, file: &Path) -> anyhow::Result<Scenario> {
-    let mut scenario = Scenario::read(file)?;
-    if let Some(seconds) = args.seconds {
-        scenario.seconds = seconds;
-    }
-    if let Some(warm_up) = args.warmup {
-        scenario.warm_up_s = warm_up;
-    }
-    if let Some(drain) = args.common.drain {
-        scenario.drain_s = drain;
-    }
-    if let Some(vouchers) = args.vouchers {
-        scenario.skus.vouchers = VoucherSupply::Each(vouchers);
-    }
-    if let Some(restarts) = args.restarts {
-        scenario.restarts = restarts;
-    }
-    scenario.pace = match (scenario.pace, args.rate) {
-        (Pace::Closed { .. }, Some(_)) => anyhow::bail!("--rate needs a scenario with an open loop"),
-        (Pace::Closed { connections }, None) => Pace::Closed {
-            connections: args.connections.unwrap_or(connections),
-        },
-        (
+impl OverrideArgs {
+    fn apply(&self, scenario: &mut Scenario) -> anyhow::Result<()> {
+        if let Some(seconds) = self.seconds {
+            scenario.seconds = seconds;
+        }
+        if let Some(warm_up) = self.warmup {
+            scenario.warm_up_s = warm_up;
+        }
+        if let Some(vouchers) = self.vouchers {
+            scenario.skus.vouchers = VoucherSupply::Each(vouchers);
+        }
+        if let Some(restarts) = self.restarts {
+            scenario.restarts = restarts;
+        }
+        match &mut scenario.pace {
+            Pace::Closed { connections } => {
+                anyhow::ensure!(self.rate.is_none(), "--rate needs a scenario with an open loop");
+                *connections = self.connections.unwrap_or(*connections);
+            }
             Pace::Open {
                 connections,
                 per_second,
-                spacing,
-            },
-            rate,
-        ) => Pace::Open {
-            connections: args.connections.unwrap_or(connections),
-            per_second: rate.unwrap_or(per_second),
-            spacing,
-        },
-    };
-    scenario.validate()?;
-    Ok(scenario)
+                ..
+            } => {
+                *connections = self.connections.unwrap_or(*connections);
+                *per_second = self.rate.unwrap_or(*per_second);
+            }
+        }
+        Ok(())
+    }
 }

@@ -11,3 +11,4 @@ mod history;
 mod report;
 mod run_and_audit;
 mod signature;
+mod verdict;

@@ -4,9 +4,9 @@
 
 use serde::Serialize;
 use vouchsafe_load::resources::conditions::Conditions;
+use vouchsafe_load::statistics::{Spread, paired_ratios};
 use vouchsafe_load::traffic::pace::{Pace, Spacing};
 
-use super::statistics::{Spread, paired_ratios};
 use super::turn::{LoadSettings, Turn};
 
 /// A compared system.

@@ -9,5 +9,4 @@ mod contender;
 pub(crate) mod maintenance;
 mod report;
 pub mod rounds;
-pub(crate) mod statistics;
 pub mod turn;

@@ -5,10 +5,10 @@ use std::fmt;
 
 use vouchsafe_load::resources::costs::{OrderCosts, format_value};
 use vouchsafe_load::resources::proc::Component;
+use vouchsafe_load::statistics::Spread;
 use vouchsafe_load::traffic::pace::Pace;
 
 use super::contender::{Column, CompareReport, Contender};
-use super::statistics::Spread;
 use super::turn::Turn;
 
 impl fmt::Display for CompareReport {

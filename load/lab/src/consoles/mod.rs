@@ -22,12 +22,12 @@ use vouchsafe_load::deployment::postgres::SERVICE_DATABASE;
 use vouchsafe_load::deployment::seed::{SeedData, product_id, seed};
 use vouchsafe_load::resources::conditions::Conditions;
 use vouchsafe_load::resources::database::DatabaseSettings;
+use vouchsafe_load::statistics::{Spread, paired_ratios};
 
 pub use self::clients::ConsoleTally;
 use self::clients::Consoles;
 use crate::compare::audit_method::AuditMethod;
 use crate::compare::maintenance;
-use crate::compare::statistics::{Spread, paired_ratios};
 use crate::compare::turn::{LoadSettings, Target, Turn, run_turn};
 
 /// Wallet balance of the partner of the load, in USD. The other wallets have as much.

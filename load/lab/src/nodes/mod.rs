@@ -19,12 +19,12 @@ use vouchsafe_load::resources::conditions::Conditions;
 use vouchsafe_load::resources::costs::OrderCosts;
 use vouchsafe_load::resources::database::DatabaseSettings;
 use vouchsafe_load::resources::proc::Component;
+use vouchsafe_load::statistics::Spread;
 use vouchsafe_load::traffic::pace::Pace;
 
 use self::model::{NodeObservation, StationCosts, ThroughputModel};
 use crate::compare::audit_method::AuditMethod;
 use crate::compare::maintenance;
-use crate::compare::statistics::Spread;
 use crate::compare::turn::{LoadSettings, Target, Turn, run_concurrent_turns, run_turn};
 
 /// Wallet balance of each partner, in USD.

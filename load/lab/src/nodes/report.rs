@@ -4,10 +4,10 @@
 use std::fmt;
 
 use vouchsafe_load::resources::costs::format_value;
+use vouchsafe_load::statistics::Spread;
 
 use super::model::NodeObservation;
 use super::{NodeRow, NodesReport};
-use crate::compare::statistics::Spread;
 use crate::compare::turn::Turn;
 
 /// Core counts of the bounds table.
