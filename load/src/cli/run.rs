@@ -106,18 +106,21 @@ pub(crate) fn command(args: &RunArgs) -> anyhow::Result<Verdict> {
 
 fn plan(args: &RunArgs, credentials: Credentials) -> anyhow::Result<LoadPlan> {
     let workload = Workload::one_sku(&args.product, &args.denomination, args.quantity)?;
-    let length = args.orders.map_or(
-        RunLength::Time(Duration::from_secs(args.seconds)),
-        RunLength::Orders,
-    );
     Ok(LoadPlan {
         seed: args.generator.seed,
         threads: args.generator.threads,
         warm_up: Duration::from_secs(args.warmup),
         drain: Duration::from_secs(args.generator.drain.unwrap_or(DEFAULT_DRAIN_S)),
         samples: args.generator.audit_sample,
-        ..LoadPlan::single_partner(args.url.clone(), credentials, workload, pace(args), length)
+        ..LoadPlan::single_partner(args.url.clone(), credentials, workload, pace(args), length(args))
     })
+}
+
+fn length(args: &RunArgs) -> RunLength {
+    args.orders.map_or(
+        RunLength::Time(Duration::from_secs(args.seconds)),
+        RunLength::Orders,
+    )
 }
 
 fn pace(args: &RunArgs) -> Pace {
@@ -156,5 +159,6 @@ fn setup(args: &RunArgs) -> Setup {
         forms: Vec::new(),
         threads: args.generator.threads,
         warm_up_s: args.warmup,
+        length: length(args).to_string(),
     }
 }

@@ -32,7 +32,7 @@ const CONDITIONS: [(&str, &str); 17] = [
     ("seed", "setup.seed"),
     ("generator threads", "setup.threads"),
     ("warm-up, s", "setup.warm_up_s"),
-    ("length, s", "scenario.seconds"),
+    ("length", "setup.length"),
     ("drain deadline, s", "offered_load.drain_deadline_s"),
 ];
 

@@ -145,6 +145,7 @@ fn run_rows(run: &RunReport) -> Vec<(&'static str, String)> {
             format!("{} threads, seed {}", setup.threads, setup.seed),
         ),
         ("warm-up", format!("{} s", setup.warm_up_s)),
+        ("length", setup.length.clone()),
         (
             "measured",
             format!(

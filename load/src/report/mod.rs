@@ -74,8 +74,6 @@ pub struct ScenarioInfo {
     pub description: String,
     /// Of the load that the scenario describes, without its name, texts, times and thresholds.
     pub hash: String,
-    /// Planned length of the measured part.
-    pub seconds: u64,
     /// Duration of the seeding, in seconds.
     pub seeding_s: f64,
     pub pauses: Option<u64>,

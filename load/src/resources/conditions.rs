@@ -41,8 +41,8 @@ pub struct Conditions {
     pub profile: Option<String>,
     /// All that the service reports about its build, such as its commit.
     pub build: BTreeMap<String, String>,
-    /// Variables that the service inherits, without secrets. Empty if the generator did not start it.
-    pub environment: BTreeMap<String, String>,
+    /// Variables that the service inherits, without secrets; `None` if the generator did not start it.
+    pub environment: Option<BTreeMap<String, String>>,
     /// `None` if the kernel does not report it.
     pub cpu_model: Option<String>,
     /// Cores available to this process. Service, Postgres and generator share them.
@@ -69,7 +69,7 @@ impl Conditions {
             program: program.and_then(read_version),
             profile: program.and_then(profile_of),
             build: BTreeMap::new(),
-            environment: program.map_or_else(BTreeMap::new, |_| select_environment(std::env::vars())),
+            environment: program.map(|_| select_environment(std::env::vars())),
             cpu_model: read_value("/proc/cpuinfo", "model name"),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             memory_mib: read_value("/proc/meminfo", "MemTotal").and_then(|text| parse_mib(&text)),
@@ -137,7 +137,10 @@ impl Conditions {
             ("disk", disk_sync),
             ("Postgres", database.map_or_else(unknown, ToString::to_string)),
             ("settings", settings.unwrap_or_else(unknown)),
-            ("environment", list(&self.environment)),
+            (
+                "environment",
+                self.environment.as_ref().map_or_else(unknown, list),
+            ),
             ("load average", format!("{before} before, {after} after")),
         ]
     }
@@ -279,7 +282,12 @@ mod tests {
         );
         let rows = conditions.with_build(build.into()).rows();
         assert_eq!(rows[1].1, "vouchsafe 0.2.0, profile release, commit 1eb9169");
-        assert_eq!(rows[6].1, "default");
+        assert_eq!(rows[6].1, "unknown");
+        let inherits_nothing = Conditions {
+            environment: Some(BTreeMap::new()),
+            ..Conditions::default()
+        };
+        assert_eq!(inherits_nothing.rows()[6].1, "default");
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct Setup {
     pub forms: Vec<String>,
     pub threads: usize,
     pub warm_up_s: u64,
+    /// Length of the measured part: a time or a number of orders.
+    pub length: String,
 }
 
 /// Latency in milliseconds, to the last byte of the response. Begins with the send in a closed loop and with the due
@@ -210,8 +212,8 @@ impl fmt::Display for Setup {
         writeln!(f, "{}: {}", self.url, self.order)?;
         writeln!(
             f,
-            "{}, {} generator threads, seed {}, warm-up {} s",
-            self.pace, self.threads, self.seed, self.warm_up_s
+            "{}, {} generator threads, seed {}, warm-up {} s, length {}",
+            self.pace, self.threads, self.seed, self.warm_up_s, self.length
         )
     }
 }

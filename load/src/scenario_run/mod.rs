@@ -124,7 +124,6 @@ pub fn run_scenario(
             name: scenario.name.clone(),
             description: scenario.description.clone(),
             hash: scenario.hash(),
-            seconds: scenario.seconds,
             seeding_s: seeding_time.as_secs_f64(),
             pauses: pauses.map(|pauses| pauses.len() as u64),
         }),
@@ -180,10 +179,7 @@ fn load_service(
         seed: options.seed,
         threads: options.threads,
         warm_up: scenario.warm_up(),
-        length: match scenario.replays {
-            Some(replays) => RunLength::Orders(replays.orders),
-            None => RunLength::Time(scenario.length()),
-        },
+        length: run_length(scenario),
         drain: Duration::from_secs(scenario.drain_s),
         timeout: DEFAULT_TIMEOUT,
         samples: options.samples,
@@ -198,6 +194,13 @@ fn load_service(
     run_load(plan, progress)
 }
 
+fn run_length(scenario: &Scenario) -> RunLength {
+    match scenario.replays {
+        Some(replays) => RunLength::Orders(replays.orders),
+        None => RunLength::Time(scenario.length()),
+    }
+}
+
 fn describe_setup(scenario: &Scenario, url: String, forms: Vec<String>, options: GeneratorOptions) -> Setup {
     Setup {
         url,
@@ -207,5 +210,6 @@ fn describe_setup(scenario: &Scenario, url: String, forms: Vec<String>, options:
         forms,
         threads: options.threads,
         warm_up_s: scenario.warm_up_s,
+        length: run_length(scenario).to_string(),
     }
 }

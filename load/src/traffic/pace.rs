@@ -75,6 +75,15 @@ pub enum RunLength {
     Time(Duration),
 }
 
+impl fmt::Display for RunLength {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Orders(orders) => write!(f, "{orders} orders"),
+            Self::Time(time) => write!(f, "{} s", time.as_secs()),
+        }
+    }
+}
+
 /// Part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {

@@ -1,5 +1,6 @@
 //! Tests of the report as text, JSON and HTML, and of its comparison with an earlier report.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -58,6 +59,10 @@ pub(crate) fn metrics() -> RunMetrics {
         offered: None,
         sent: SentOrders::default(),
     };
+    let setup = Setup {
+        length: "2 s".to_owned(),
+        ..Setup::default()
+    };
     RunMetrics {
         orders_per_s: 500.0,
         failed_share: 0.25,
@@ -66,7 +71,7 @@ pub(crate) fn metrics() -> RunMetrics {
             p99: 40.0,
             ..Latency::default()
         },
-        ..RunMetrics::from_run(Setup::default(), &result)
+        ..RunMetrics::from_run(setup, &result)
     }
 }
 
@@ -77,6 +82,7 @@ pub(crate) fn run(name: &str) -> RunReport {
         program: Some("vouchsafe 0.2.0".to_owned()),
         profile: Some("release".to_owned()),
         disk_sync_ms: Some(0.25),
+        environment: Some(BTreeMap::new()),
         ..Conditions::default()
     };
     RunReport {
@@ -84,7 +90,6 @@ pub(crate) fn run(name: &str) -> RunReport {
             name: name.to_owned(),
             description: "Throughput <of> one SKU.".to_owned(),
             hash: "0a0b0c0d0e0f".to_owned(),
-            seconds: 2,
             seeding_s: 1.0,
             pauses: None,
         }),
@@ -198,10 +203,8 @@ fn baseline_gives_ratios_and_differing_conditions() {
     let mut earlier = run("hot-sku");
     earlier.metrics.orders_per_s = 400.0;
     earlier.conditions.profile = Some("dist".to_owned());
-    earlier.conditions.environment = [("VOUCHSAFE_LANES".to_owned(), "4".to_owned())].into();
-    if let Some(scenario) = &mut earlier.scenario {
-        scenario.seconds = 60;
-    }
+    earlier.conditions.environment = Some([("VOUCHSAFE_LANES".to_owned(), "4".to_owned())].into());
+    earlier.metrics.setup.length = "60 s".to_owned();
     earlier.conditions.disk_sync_ms = Some(1.0);
     earlier.warnings.push("other work used the machine".to_owned());
     let earlier = Report {
@@ -217,7 +220,7 @@ fn baseline_gives_ratios_and_differing_conditions() {
             "postgres, CPU µs per order",
             "profile: dist then, release now",
             "environment VOUCHSAFE_LANES: 4 then, not set now",
-            "length, s: 60 then, 2 now",
+            "length: 60 s then, 2 s now",
             "disk sync, ms: 1.000 then, 0.250 now",
             "warning of the baseline: other work used the machine",
         ] {
