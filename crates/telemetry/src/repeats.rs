@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use tracing::field::{Field, Visit};
 use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Context, Filter};
 
 /// After this time without an event the next one begins a series. Longer than the longest delay between attempts that log.
@@ -85,6 +86,11 @@ impl<S: Subscriber> Filter<S> for RepeatFilter {
         Interest::always()
     }
 
+    /// Without this, the level of the filter beside it is not known to the places in the program.
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(LevelFilter::TRACE)
+    }
+
     fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
         let metadata = event.metadata();
         let has_error =
@@ -150,6 +156,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use tracing::{error, warn};
+    use tracing_subscriber::filter::{FilterExt, Targets};
     use tracing_subscriber::layer::{Layer, SubscriberExt as _};
     use tracing_subscriber::registry;
 
@@ -169,6 +176,13 @@ mod tests {
         let subscriber = registry().with(count.clone().with_filter(RepeatFilter::default()));
         tracing::subscriber::with_default(subscriber, log);
         count.0.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn filter_beside_it_keeps_its_level() {
+        let targets: Targets = "info".parse().unwrap();
+        let both = FilterExt::<registry::Registry>::and(targets, RepeatFilter::default());
+        assert_eq!(both.max_level_hint(), Some(LevelFilter::INFO));
     }
 
     #[test]
