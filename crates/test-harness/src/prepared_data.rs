@@ -29,18 +29,19 @@ pub(crate) fn fits(settings: &[(&str, &str)]) -> bool {
 /// Copies the prepared directory to `data_dir`, which does not exist yet. All instances on copies have the same keys, sandbox
 /// partner and operator token. `start_and_stop` runs a service on an empty directory once.
 pub(crate) fn copy_to(data_dir: &Path, start_and_stop: impl FnOnce(&Path)) {
-    copy(&prepared(start_and_stop), data_dir);
-}
-
-/// Makes the directory of this build beside the program, unless there is one; other processes wait for it.
-fn prepared(start_and_stop: impl FnOnce(&Path)) -> PathBuf {
     let folder = program().with_file_name("prepared-data");
     fs::create_dir_all(&folder).unwrap();
+    // Held until the copy is complete: tests of another build remove the directory.
     let lock = File::create(folder.join("lock")).unwrap();
     lock.lock().unwrap();
+    copy(&prepared(&folder, start_and_stop), data_dir);
+}
+
+/// The directory of this build; makes it unless there is one.
+fn prepared(folder: &Path, start_and_stop: impl FnOnce(&Path)) -> PathBuf {
     let directory = folder.join(build_of(program()));
     if !directory.exists() {
-        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
             if entry.file_type().unwrap().is_dir() {
                 fs::remove_dir_all(entry.path()).unwrap();
             }
