@@ -6,6 +6,7 @@
 //! | [`database`] | handle to the database; all work runs as tasks of one runtime |
 //! | [`connection_class`], [`connection_pool`] | connections of each kind of work, with their limits and metrics |
 //! | [`batcher`] | requests that arrive during a statement share the next one |
+//! | [`query`] | parts of queries: limits and time ranges |
 //! | [`database_url`] | `DATABASE_URL` |
 //! | [`schema`] | migrations, SQL functions and rights |
 //! | `erased_work` | work without its type, so that running it is compiled once |
@@ -18,6 +19,7 @@ pub mod database;
 pub mod database_url;
 mod erased_work;
 pub mod error;
+pub mod query;
 pub mod schema;
 
 /// Makes an `async fn` return a boxed future. Its code is compiled here, once, and not in each crate that awaits it; an allocation is

@@ -1,10 +1,10 @@
 //! Catalogue categories: a tree with an optional parent per category.
 
 use sqlx::{PgConnection, PgPool};
+use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::boxed;
 use vouchsafe_domain::category::Category;
 
-use super::audit::{self, AuditActor};
 use super::database::Database;
 
 /// Result of creating or replacing a category.

@@ -5,12 +5,13 @@
 use sqlx::PgPool;
 use sqlx::types::Json;
 use time::OffsetDateTime;
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::certification::check::Check;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 
-use super::audit::{self, AuditActor, NO_STATE, to_bigint};
 use super::database::Database;
 
 /// Room for a hundred attempts of a partner at one check, of which the newest decided one counts.

@@ -9,13 +9,14 @@ mod trail;
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use time::OffsetDateTime;
+use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest, ChangeRequestFilter, ChangeRequestStatus};
 use vouchsafe_domain::ids::{ChangeRequestId, PartnerId};
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName};
 
 use self::trail::{audit_change, find_partner};
-use super::audit::{AuditActor, to_bigint};
 use super::database::{Database, Statement};
 
 /// Until then a confirmed request is being carried out, and is not confirmed again. Longer than a change takes.

@@ -15,8 +15,7 @@
 
 use serde::Serialize;
 use sqlx::{Connection as _, PgConnection};
-
-use super::audit::{self, AuditActor, NO_STATE};
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 
 /// Subject of the audit entries: the stock of all SKUs.
 const SUBJECT: &str = "stock";

@@ -4,7 +4,9 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
+use vouchsafe_audit_log::{self as audit, AuditActor, ChangedObjects, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::api_scope::ApiScopes;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
@@ -12,7 +14,6 @@ use vouchsafe_security::credential::{ApiKeyHash, ApiSecretHash, Credential};
 use vouchsafe_security::credential_summary::CredentialSummary;
 use vouchsafe_security::registry::PartnerAccess;
 
-use super::audit::{self, AuditActor, ChangedObjects, NO_STATE, to_bigint};
 use super::database::{Database, Statement};
 use super::partners;
 

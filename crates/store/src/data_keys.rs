@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::time::Duration;
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
 
 use serde::Serialize;
@@ -10,7 +11,6 @@ use time::OffsetDateTime;
 use vouchsafe_security::vault::data_key::{DataKey, KeyId, KeyPurpose, WrappedKey};
 use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKeyId, WrappingKeys};
 
-use super::audit::{self, AuditActor, NO_STATE};
 use super::database::Database;
 
 /// Keys are wrapped before the table is locked, and again if another session has changed it meanwhile.

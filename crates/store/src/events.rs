@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::delivery::{CommittedEvents, WebhookEvent};
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::ids::{EventId, OrderId, PartnerId};
 
-use super::audit::to_bigint;
 use super::batcher::{BatchOp, BatchResponse, request_index};
 
 /// How long events stay in the feed and can be replayed (contract §3). Days.

@@ -17,12 +17,12 @@ use sqlx::PgPool;
 use time::Date;
 use time::macros::date;
 use uuid::Uuid;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::ids::{ChunkId, StockId};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{CHUNK_VOUCHERS, ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
-use super::audit::to_bigint;
 use super::batcher::request_index;
 use super::node_identity::NodeIdentity;
 use super::stock_demands::{self, demand_validity};

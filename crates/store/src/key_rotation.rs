@@ -7,11 +7,11 @@ use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection};
 use time::OffsetDateTime;
+use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::boxed;
 use vouchsafe_security::vault::data_key::{KeyId, WrappedKey};
 use vouchsafe_security::vault::wrapping_key::{WrappingKeyId, WrappingKeys};
 
-use crate::audit::{self, AuditActor};
 use crate::data_keys::{
     DataKeyError, DataKeyState, MAX_ATTEMPTS, changed_again, create_next, lock_unchanged, read_data_keys,
 };

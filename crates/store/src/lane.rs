@@ -12,10 +12,10 @@ use vouchsafe_actors::ports::record::{Record, StaleReason, Verdict};
 use vouchsafe_actors::ports::store::{
     BatchOutcome, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable,
 };
+use vouchsafe_audit_log::AuditActor;
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::Amount;
 
-use super::audit::AuditActor;
 use super::commit::{Fence, commit_batch};
 use super::connection_pool::timeout_error;
 use super::continuity;

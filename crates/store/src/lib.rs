@@ -1,8 +1,5 @@
 //! Postgres storage: the engine's `Store` port, and the reads and writes of HTTP, CLI and background jobs.
 
-mod audit;
-mod audit_checkpoints;
-mod audit_export;
 mod availability;
 mod cap_usage;
 mod categories;
@@ -31,7 +28,6 @@ mod overview;
 mod partner_creation;
 mod partners;
 mod payouts;
-mod period;
 mod products;
 mod purchases;
 mod quarantine;
@@ -42,7 +38,6 @@ mod reserved_stock;
 mod revocation;
 mod rotation;
 mod search;
-mod security_events;
 mod service_role;
 mod shared_limits;
 mod stock;
@@ -63,9 +58,6 @@ use connection_class::ConnectionClass;
 pub use vouchsafe_database::schema;
 use vouchsafe_database::{batcher, connection_class, connection_pool, database, error};
 
-pub use audit::{AuditActor, AuditLog, ChangedObjects, RecentChanges};
-pub use audit_checkpoints::{AuditCheckpoint, read_checkpoints};
-pub use audit_export::{EXPORT_LEASE_TIME, ExportContent, ExportLease, ExportLeaseOutcome};
 pub use categories::{Categories, PutCategoryOutcome};
 pub use certification::Observations;
 pub use change_requests::ChangeRequests;
@@ -113,6 +105,10 @@ pub use stock::{
 };
 pub use transactions::Transactions;
 pub use vendors::{PutVendorOutcome, VendorConfig, VendorConfigs, VendorWithCredential};
+pub use vouchsafe_audit_log::{
+    AuditActor, AuditCheckpoint, AuditLog, ChangedObjects, EXPORT_LEASE_TIME, ExportContent, ExportLease,
+    ExportLeaseOutcome, RecentChanges, read_checkpoints,
+};
 pub use vouchsafe_database::connection_class::{ConnectionMetrics, ConnectionSettings};
 pub use vouchsafe_database::database::Database;
 pub use vouchsafe_database::database_url::{DatabaseUrlError, parse_database_url};
@@ -186,7 +182,7 @@ impl PgStore {
 
     fn of(database: &Database) -> Self {
         Self {
-            audit_log: AuditLog(database.clone()),
+            audit_log: AuditLog::new(database.clone()),
             categories: Categories(database.clone()),
             change_requests: ChangeRequests(database.clone()),
             credentials: Credentials(database.clone()),

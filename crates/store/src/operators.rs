@@ -10,6 +10,7 @@ mod tokens;
 
 use sqlx::postgres::{PgConnectOptions, PgRow};
 use sqlx::{Connection as _, PgConnection};
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName, OperatorTokenSummary, Role};
 
@@ -18,7 +19,6 @@ pub use sessions::{NewSession, SessionHolder, SessionLookup, SessionUse};
 pub use sign_in_links::{IssueLinkOutcome, issue_sign_in_link};
 pub use tokens::{IssueTokenOutcome, MAX_LIVE_TOKENS, NewOperatorToken, TokenHolder};
 
-use super::audit::{self, AuditActor, NO_STATE};
 use super::database::{Database, Statement};
 
 /// Runs a statement that returns accounts.

@@ -1,11 +1,11 @@
 //! Creation of a partner with its first credential, in one transaction.
 
 use sqlx::PgPool;
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
 use vouchsafe_domain::partner::Partner;
 use vouchsafe_security::credential::Credential;
 
-use super::audit::{self, AuditActor, NO_STATE};
 use super::credentials;
 use super::partners::{self, Partners};
 

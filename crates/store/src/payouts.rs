@@ -2,12 +2,13 @@
 
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutSearch, PayoutStatus};
 
-use super::audit::{self, AuditActor, NO_STATE, to_bigint};
 use super::database::{Database, Statement};
 
 /// Reads the payouts that meet a condition.

@@ -6,7 +6,9 @@
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
+use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::view::ProductView;
 use vouchsafe_domain::product::{
@@ -14,7 +16,6 @@ use vouchsafe_domain::product::{
     SupplyRoute,
 };
 
-use super::audit::{self, AuditActor, to_bigint};
 use super::database::Database;
 
 /// Result of creating or replacing a product.

@@ -11,12 +11,12 @@ use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::{ExpiryPolicy, ProductId};
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 
-use super::audit::to_bigint;
 use super::database::Database;
 
 /// Selects [`Purchase`]s with the rest of a statement.

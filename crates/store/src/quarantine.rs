@@ -1,6 +1,7 @@
 //! Quarantine of stock: withdrawal of what was sold on a lost timeline of the database, and release of the rest.
 
 use std::collections::HashSet;
+use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::boxed;
 
 use serde::Serialize;
@@ -10,7 +11,6 @@ use vouchsafe_domain::ids::VoucherId;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_security::vault::blind_index::BlindIndex;
 
-use super::audit::AuditActor;
 use super::continuity::{self, QuarantineAuditState};
 use super::database::Database;
 use super::stock::void_rows;

@@ -9,13 +9,14 @@ use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection, PgPool};
 use time::OffsetDateTime;
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::{CodeId, OpenError, SealError, SealedBlob, Vault};
 
-use crate::audit::{self, AuditActor, NO_STATE, to_bigint};
 use crate::data_keys::check_stored;
 use crate::database::Database;
 use crate::stock::sealed_blob;

@@ -6,10 +6,10 @@
 use uuid::Uuid;
 use vouchsafe_actors::ports::vendors::ReservedStock;
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 
-use super::audit::to_bigint;
 use super::database::Database;
 
 /// Stock that is reserved for a purchase or for waiting orders.

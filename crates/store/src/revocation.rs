@@ -7,11 +7,11 @@
 //! | revoke those that are live, each with an audit entry | other nodes learn from the audit trail which credentials changed |
 
 use sqlx::PgPool;
+use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_domain::revocation::{DescendantPolicy, Revocation};
 
-use super::audit::AuditActor;
 use super::credentials::{self, Credentials};
 use super::partners;
 

@@ -13,12 +13,12 @@
 
 use sqlx::{PgConnection, PgPool};
 use time::{Duration, OffsetDateTime};
+use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_security::credential::Credential;
 use vouchsafe_security::credential_summary::CredentialSummary;
 
-use super::audit::{self, AuditActor};
 use super::credentials::{self, Credentials, MAX_LIVE_CREDENTIALS};
 use super::partners;
 

@@ -6,6 +6,7 @@
 use sqlx::PgPool;
 use uuid::Uuid;
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::ids::{
     ChangeRequestId, CredentialId, DeliveryId, DriftId, OrderId, PartnerId, PayoutId, TransactionId,
     VoucherId, WebhookId,
@@ -13,7 +14,6 @@ use vouchsafe_domain::ids::{
 use vouchsafe_domain::product::check_slug;
 use vouchsafe_domain::search::{ObjectKind, SearchResult};
 
-use super::audit::to_bigint;
 use super::database::Database;
 
 /// Search over all kinds of objects.

@@ -11,7 +11,9 @@ mod sales;
 mod void;
 
 use std::collections::HashSet;
+use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 
 use sqlx::{PgConnection, PgPool};
 use time::Date;
@@ -24,7 +26,6 @@ use vouchsafe_security::vault::blind_index::BlindIndex;
 use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
 
-use super::audit::{AuditActor, to_bigint};
 use super::database::Database;
 
 pub use self::code_index::{CodeIndexUpdate, UnindexedCode};

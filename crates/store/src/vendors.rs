@@ -6,12 +6,12 @@
 use serde::Serialize;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool};
+use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::boxed;
 use vouchsafe_domain::vendor::{AdapterKind, Vendor};
 use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::SealedBlob;
 
-use super::audit::{self, AuditActor};
 use super::database::{Database, Statement};
 
 /// Configuration of a vendor, as an operator sets it.

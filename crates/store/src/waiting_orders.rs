@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 
 use sqlx::pool::PoolConnection;
 use sqlx::{Connection as _, Executor as _, PgConnection, Postgres};
@@ -12,7 +13,6 @@ use vouchsafe_actors::ports::vendors::{OrderPurchases, ServingLock, WaitingOrder
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::product::Sku;
 
-use super::audit::to_bigint;
 use super::database::Database;
 
 /// Key of the advisory lock of the node that serves waiting orders. Any otherwise unused number.

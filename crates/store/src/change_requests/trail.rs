@@ -1,10 +1,9 @@
 //! Audit entries of change requests.
 
 use sqlx::PgConnection;
+use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_domain::change_request::ChangeRequest;
 use vouchsafe_domain::ids::{ChangeRequestId, PartnerId};
-
-use crate::audit::{self, AuditActor};
 
 /// The partner of a request, which its first audit entry has.
 pub(super) async fn find_partner(

@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 
 use sqlx::{FromRow, PgPool, Postgres, QueryBuilder};
 use time::OffsetDateTime;
@@ -21,7 +22,6 @@ use vouchsafe_domain::event_kind::EventKind;
 use vouchsafe_domain::ids::{AttemptId, DeliveryId, EventId, OrderId, PartnerId, WebhookId};
 
 use super::partitions;
-use crate::audit::to_bigint;
 use crate::deliveries::DeliveryLog;
 
 impl DeliveryLog {

@@ -7,11 +7,11 @@ use std::time::Duration;
 use sqlx::PgPool;
 use vouchsafe_actors::delivery::outbox::PendingDelivery;
 use vouchsafe_actors::delivery::queue::ReadRequest;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::delivery::WebhookEvent;
 use vouchsafe_domain::ids::OrderId;
 
 use super::endpoint::{EndpointKey, EndpointSnapshot};
-use crate::audit::to_bigint;
 use crate::events::{EventRow, MAX_PAGE_ROWS};
 
 /// Selects rows of deliveries, in this order, with their events.

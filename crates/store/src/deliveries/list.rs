@@ -4,11 +4,11 @@ use sqlx::PgPool;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::delivery::view::{DeliveryFilter, DeliveryState, DeliveryView};
 use vouchsafe_domain::delivery::{DeliveryAttempt, WebhookEvent};
 use vouchsafe_domain::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
 
-use crate::audit::to_bigint;
 use crate::database::Statement;
 use crate::deliveries::DeliveryLog;
 use crate::events::find_event;

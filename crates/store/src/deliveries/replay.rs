@@ -8,7 +8,9 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::delivery::view::DeliveryView;
 use vouchsafe_domain::event_kind::EventKinds;
@@ -18,7 +20,6 @@ use super::endpoint::EndpointKey;
 use super::interval;
 use super::list::find_delivery;
 use super::sequence::schedule_first_waiting;
-use crate::audit::{self, AuditActor, NO_STATE, to_bigint};
 use crate::deliveries::DeliveryLog;
 use crate::events::{EventRow, FEED_DAYS, MAX_PAGE_ROWS, find_event};
 

@@ -7,12 +7,12 @@ use sqlx::PgPool;
 use vouchsafe_actors::delivery::outbox::{DeliveryPage, PendingDelivery};
 use vouchsafe_actors::delivery::queue::ReadRequest;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::delivery::{CommittedEvents, WebhookEvent};
 use vouchsafe_domain::ids::OrderId;
 
 use super::due_rows::read_by_number;
 use super::endpoint::{EndpointKey, EndpointSnapshot};
-use crate::audit::to_bigint;
 use crate::events::{EventRow, MAX_PAGE_BYTES, MAX_PAGE_ROWS};
 
 struct NewRow {

@@ -1,13 +1,13 @@
 //! Operators who sign in at an identity provider: the links of their accounts, and the sessions that begin there.
 
 use sqlx::{PgConnection, PgPool};
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
 use vouchsafe_domain::operator::{OperatorAccount, OperatorIdentity, OperatorName, Role};
 use vouchsafe_domain::operator_session::{OperatorSession, SignInMethod};
 
 use super::sessions::{self, NewSession};
 use super::{Operators, change, insert, lock};
-use crate::audit::{self, AuditActor, NO_STATE};
 
 /// A person whom an identity provider has identified.
 #[derive(Debug, Clone)]

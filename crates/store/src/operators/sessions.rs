@@ -5,7 +5,9 @@
 
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::ids::OperatorSessionId;
 use vouchsafe_domain::operator::{OperatorName, Role};
 use vouchsafe_domain::operator_session::{
@@ -14,7 +16,6 @@ use vouchsafe_domain::operator_session::{
 use vouchsafe_security::operator_token::OperatorTokenHash;
 
 use super::Operators;
-use crate::audit::{self, AuditActor, NO_STATE, to_bigint};
 
 /// Days for which an ended session stays listed. The audit trail keeps its start and end.
 const ENDED_SESSION_DAYS: i32 = 30;

@@ -3,6 +3,7 @@
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection, PgPool};
 use time::OffsetDateTime;
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
 use vouchsafe_domain::operator::OperatorName;
 use vouchsafe_domain::operator_session::{OperatorSession, SignInMethod};
@@ -10,7 +11,6 @@ use vouchsafe_security::operator_token::OperatorTokenHash;
 
 use super::sessions::{self, NewSession};
 use super::{Operators, lock};
-use crate::audit::{self, AuditActor, NO_STATE};
 
 /// Validity of a link. Long enough to paste it into a browser.
 const LINK_MINUTES: i32 = 10;

@@ -2,13 +2,14 @@
 
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::ids::OperatorTokenId;
 use vouchsafe_domain::operator::{OperatorName, OperatorTokenSummary, Role};
 use vouchsafe_security::operator_token::OperatorTokenHash;
 
 use super::{Operators, lock};
-use crate::audit::{self, AuditActor, NO_STATE, to_bigint};
 
 /// Maximum of live tokens per operator. Leaves room for a person's machines and for jobs.
 pub const MAX_LIVE_TOKENS: i64 = 20;

@@ -4,11 +4,11 @@
 use sqlx::PgPool;
 use time::{Duration, OffsetDateTime};
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::delivery::CommittedEvents;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 
 use super::Orders;
-use crate::audit::to_bigint;
 use crate::events::EventRow;
 
 /// Time before and after the creation of an order in which its first event was committed. The second is for clocks that differ; it has

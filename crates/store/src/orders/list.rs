@@ -13,12 +13,12 @@
 
 use sqlx::{PgPool, Postgres, QueryBuilder};
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::filter::OrderSearch;
 use vouchsafe_domain::order::{Order, OrderStatus};
 
 use super::{OrderRow, finish_order_query, start_order_query};
-use crate::audit::to_bigint;
 use crate::orders::Orders;
 
 impl Orders {

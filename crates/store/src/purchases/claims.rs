@@ -4,13 +4,13 @@
 
 use std::time::Duration;
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 
 use uuid::Uuid;
 use vouchsafe_actors::ports::vendors::{ClaimedPurchase, DuePurchase, ReservedDelivery};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::FulfilmentSource;
 
-use crate::audit::to_bigint;
 use crate::purchases::Purchases;
 
 /// Lifetime of a claim. Longer than the timeout of a vendor request. Seconds.

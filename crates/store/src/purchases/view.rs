@@ -7,12 +7,13 @@ use serde::Serialize;
 use sqlx::PgPool;
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
+use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::purchase::view::{LastResponse, PurchaseFilter, PurchaseState, PurchaseView};
 
-use crate::audit::{self, AuditActor, to_bigint};
 use crate::database::Statement;
 use crate::purchases::Purchases;
 

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use sqlx::{Executor as _, PgConnection};
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::reconciliation::day::Span;
 use vouchsafe_domain::reconciliation::merge::{MergeStep, Side, Tally, merge_step};
 
 use super::row::{HeldVoucher, RecordedVoucher};
 use super::{PAGE_ROWS, ReconciliationRun, findings};
-use crate::audit::to_bigint;
 
 /// Buffered page of a sorted stream, and the key after which the next page begins.
 struct PageStream<T, K> {

@@ -4,13 +4,14 @@ use serde::Serialize;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 use time::Date;
+use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::ids::{DriftId, OrderId, PartnerId, VoucherId};
 use vouchsafe_domain::reconciliation::DriftKind;
 use vouchsafe_domain::reconciliation::drift::{Drift, DriftFilter, DriftResolution, ResolveDriftRequest};
 
 use super::row::StoredTerms;
-use crate::audit::{self, AuditActor, to_bigint};
 use crate::database::Database;
 
 /// Runs a statement that returns drifts; `$before` and `$after` enclose the columns.

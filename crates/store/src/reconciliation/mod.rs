@@ -24,6 +24,7 @@ mod schedule;
 mod vendor_records;
 
 use std::time::Duration;
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
 
 use sqlx::postgres::PgConnectOptions;
@@ -33,7 +34,6 @@ use tokio::sync::mpsc::Receiver;
 use vouchsafe_domain::reconciliation::RecordLine;
 use vouchsafe_domain::reconciliation::result::RecordsSource;
 
-use super::audit::{self, AuditActor, NO_STATE};
 use super::database::Database;
 
 pub use self::drifts::Drifts;

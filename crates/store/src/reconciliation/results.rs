@@ -3,6 +3,7 @@
 use sqlx::PgConnection;
 use time::{Date, Duration, OffsetDateTime};
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::reconciliation::day::{self, AdjacentDays, Span};
 use vouchsafe_domain::reconciliation::merge::Tally;
 use vouchsafe_domain::reconciliation::result::{
@@ -10,7 +11,6 @@ use vouchsafe_domain::reconciliation::result::{
 };
 
 use super::ReconciliationRun;
-use crate::audit::to_bigint;
 use crate::reconciliation::Reconciliations;
 
 impl Reconciliations {

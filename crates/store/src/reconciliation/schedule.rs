@@ -5,10 +5,10 @@
 //! gets it; if that node dies, the day becomes due again.
 
 use time::{Date, OffsetDateTime};
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
 use vouchsafe_domain::vendor::AdapterKind;
 
-use super::super::audit::{self, AuditActor, NO_STATE};
 use crate::reconciliation::Reconciliations;
 
 /// Delay after midnight, so that vendors have completed their records. Seconds.

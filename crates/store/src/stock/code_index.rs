@@ -5,12 +5,12 @@
 
 use sqlx::PgPool;
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 use vouchsafe_security::vault::blind_index::BlindIndex;
 use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
 
-use crate::audit::to_bigint;
 use crate::stock::{Stock, sealed_blob};
 
 /// Codes per transaction: a few milliseconds of decryption and a commit of some MiB.

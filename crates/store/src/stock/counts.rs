@@ -5,8 +5,8 @@
 
 use sqlx::PgPool;
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 
-use crate::audit::to_bigint;
 use crate::stock::Stock;
 
 /// Chunks per transaction, about 50,000 rows.

@@ -13,11 +13,12 @@
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
 use time::Date;
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 
-use crate::audit::{self, AuditActor, NO_STATE, to_bigint};
 use crate::stock::Stock;
 
 /// Chunks per transaction, about 5,000 rows: a concurrent order waits a few milliseconds.

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::Currency;
 use vouchsafe_domain::product::CodeIdentity;
@@ -17,7 +18,6 @@ use vouchsafe_security::vault::blind_index::BlindIndex;
 
 use super::chunks::{ChunkRange, split_into_chunks};
 use super::{ImportOutcome, ImportSummary, ImportTarget, NewVoucher, StockBatch, StockOrigin};
-use crate::audit::{self, AuditActor, NO_STATE};
 use crate::data_keys::check_stored;
 
 /// Audited state of an import.

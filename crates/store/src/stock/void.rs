@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::money::Amount;
@@ -12,7 +13,6 @@ use vouchsafe_domain::product::{ProductId, Sku};
 use vouchsafe_domain::stock::level::CodeVoidOutcome;
 use vouchsafe_security::vault::blind_index::BlindIndex;
 
-use crate::audit::{self, AuditActor, NO_STATE};
 use crate::stock::Stock;
 
 /// Chunks per transaction, about 5,000 rows: a concurrent order waits a few milliseconds.

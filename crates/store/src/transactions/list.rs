@@ -15,6 +15,7 @@
 
 use sqlx::{PgPool, Postgres, QueryBuilder};
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::{restrict_period, to_bigint};
 use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId};
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::ledger::cursor::{LedgerCursor, LedgerPage};
@@ -23,8 +24,6 @@ use vouchsafe_domain::money::Currency;
 use vouchsafe_domain::period::Period;
 
 use super::TransactionRow;
-use crate::audit::to_bigint;
-use crate::period::restrict;
 use crate::transactions::Transactions;
 
 /// How far `created_at` can be out of sequence order in a wallet: a statement reads the clock before it locks the wallet, and runs
@@ -80,7 +79,7 @@ fn build_query(
     if filter.order_id.is_none() {
         restrict_sequence(&mut query, filter.period);
     }
-    restrict(filter.period, &mut query, "l.created_at");
+    restrict_period(filter.period, &mut query, "l.created_at");
     if let Some(kind) = filter.kind {
         query.push(" AND l.kind = ").push_bind(kind);
         if kind != LedgerKind::Debit {

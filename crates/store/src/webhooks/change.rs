@@ -2,6 +2,7 @@
 
 use sqlx::PgConnection;
 use time::OffsetDateTime;
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::Webhook;
@@ -9,7 +10,6 @@ use vouchsafe_security::vault::fingerprint::FingerprintKey;
 use vouchsafe_security::webhook_url::AuditedUrl;
 
 use super::find;
-use crate::audit::{self, AuditActor, NO_STATE};
 use crate::deliveries::make_waiting_due;
 use crate::webhooks::Webhooks;
 

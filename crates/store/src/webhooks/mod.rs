@@ -11,12 +11,12 @@ mod retry;
 
 use sqlx::postgres::PgRow;
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};
 use vouchsafe_domain::event_kind::{EventKind, EventKinds};
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::{DisabledReason, FAILING_THRESHOLD, Webhook, WebhookFilter};
 
-use super::audit::to_bigint;
 use super::database::{Database, Statement};
 
 pub use change::WebhookSecretRotation;

@@ -1,6 +1,7 @@
 //! Registration and update of webhook endpoints.
 
 use sqlx::{PgConnection, PgTransaction};
+use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::boxed;
 use vouchsafe_domain::event_kind::EventKinds;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
@@ -10,7 +11,6 @@ use vouchsafe_security::webhook_url::AuditedUrl;
 
 use super::change::{revoke_lease, set_enabled, write_url_entry};
 use super::{MAX_WEBHOOKS, find, stored_kinds};
-use crate::audit::AuditActor;
 use crate::webhooks::Webhooks;
 
 /// Requested settings of an endpoint. `None` keeps the current value, or takes the default for a new endpoint.

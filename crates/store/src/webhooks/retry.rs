@@ -1,13 +1,13 @@
 //! Requested retry: everything that waits for an endpoint is attempted now.
 
 use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
+use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::Webhook;
 
 use super::change::write_audit_entry;
 use super::{Webhooks, find};
-use crate::audit::AuditActor;
 use crate::deliveries::make_waiting_due;
 
 impl Webhooks {

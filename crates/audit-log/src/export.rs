@@ -5,13 +5,14 @@
 
 use std::collections::HashMap;
 use std::time::Duration;
-use vouchsafe_database::boxed;
 
 use time::OffsetDateTime;
+use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::audit_export::{CheckpointRecord, ExportLine};
 use vouchsafe_domain::audit_log::AuditRow;
 
-use super::audit::{AuditLog, to_bigint};
+use crate::AuditLog;
 
 /// A batch of entries ends with the checkpoint that reaches this number. A checkpoint has up to a thousand.
 const MAX_BATCH_ENTRIES: usize = 500;

@@ -6,16 +6,17 @@
 //!
 //! An id more than [`MAX_ID_LAG`] below the newest id in a checkpoint is either in a checkpoint or was never committed. The
 //! chain cannot detect that its newest checkpoints were removed together with their entries; therefore each is also logged, and the
-//! service exports them (`audit_export.rs`). Each checkpoint has an HMAC under a key of the vault, so that the database alone
+//! service exports them (`export.rs`). Each checkpoint has an HMAC under a key of the vault, so that the database alone
 //! does not suffice to compute the chain anew.
 
 use sqlx::{Connection as _, PgConnection, PgPool, PgTransaction};
 use vouchsafe_database::boxed;
+use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::audit_export::CheckpointRecord;
 use vouchsafe_domain::audit_log::CheckpointRow;
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 
-use super::audit::{self, AuditActor, AuditLog, NO_STATE, to_bigint};
+use crate::{AuditActor, AuditLog, NO_STATE};
 
 /// How far the ids of visible entries can be out of order. At several thousand code retrievals per second this covers the
 /// timeouts of a statement and of an idle transaction. The invariant `audit.checkpoints` contains the same number.
@@ -75,7 +76,7 @@ impl AuditLog {
         self.0
             .run(move |pool| async move {
                 let mut connection = pool.acquire().await?;
-                audit::write(
+                crate::write(
                     &mut connection,
                     &actor,
                     "audit_checkpoint.write",

@@ -5,17 +5,22 @@
 use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
-use vouchsafe_database::boxed;
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool, Postgres, QueryBuilder};
+use vouchsafe_database::boxed;
+use vouchsafe_database::database::Database;
+use vouchsafe_database::query::{restrict_period, to_bigint};
 use vouchsafe_domain::audit_log::{AuditFilter, AuditRow};
 use vouchsafe_domain::ids::{CredentialId, InvalidId, PartnerId};
 
-pub use vouchsafe_domain::audit_log::AuditActor;
+mod checkpoints;
+mod export;
+mod security_events;
 
-use super::database::Database;
-use super::period::restrict;
+pub use checkpoints::{AuditCheckpoint, read_checkpoints};
+pub use export::{EXPORT_LEASE_TIME, ExportContent, ExportLease, ExportLeaseOutcome};
+pub use vouchsafe_domain::audit_log::AuditActor;
 
 /// Longer than a transaction can last: each of its statements and pauses has a timeout.
 const MAX_TRANSACTION: Duration = Duration::from_mins(2);
@@ -58,7 +63,10 @@ fn parse_id<Id: FromStr<Err = InvalidId>>(subject: &str) -> Result<Id, sqlx::Err
 
 /// Adds an entry that concerns no partner to the open transaction of `connection`. An action is object type and verb, e.g.
 /// `product.put`; the subject is the id of the object.
-pub(super) async fn write(
+///
+/// # Errors
+/// [`sqlx::Error`] when the database does not answer.
+pub async fn write(
     connection: &mut PgConnection,
     actor: &AuditActor,
     action: &'static str,
@@ -70,7 +78,10 @@ pub(super) async fn write(
 }
 
 /// Same, for an entry about a partner or one of its objects: the partner finds it, also after the object is deleted.
-pub(super) async fn write_of_partner(
+///
+/// # Errors
+/// [`sqlx::Error`] when the database does not answer.
+pub async fn write_of_partner(
     connection: &mut PgConnection,
     actor: &AuditActor,
     partner_id: impl Into<Option<PartnerId>>,
@@ -102,13 +113,18 @@ fn to_json_text(value: &impl Serialize) -> Result<String, sqlx::Error> {
 }
 
 /// For an action without a state before or after.
-pub(super) const NO_STATE: Option<&()> = None;
+pub const NO_STATE: Option<&()> = None;
 
 /// The audit log and its checkpoints.
 #[derive(Debug, Clone)]
-pub struct AuditLog(pub(super) Database);
+pub struct AuditLog(Database);
 
 impl AuditLog {
+    #[must_use]
+    pub const fn new(database: Database) -> Self {
+        Self(database)
+    }
+
     /// Returns the recent changes of partners, credentials and products. Two equal results mean that nothing changed between them.
     /// The newest id alone would not do: transactions do not commit in the order of their ids.
     ///
@@ -224,7 +240,7 @@ async fn list(
 
 fn push_restrictions(query: &mut QueryBuilder<Postgres>, filter: &AuditFilter, before: Option<i64>) {
     query.push("true");
-    restrict(filter.period, query, "a.at");
+    restrict_period(filter.period, query, "a.at");
     for (condition, value) in [
         (" AND a.operator = ", &filter.operator),
         (" AND a.action = ", &filter.action),
@@ -240,11 +256,6 @@ fn push_restrictions(query: &mut QueryBuilder<Postgres>, filter: &AuditFilter, b
     if let Some(before) = before {
         query.push(" AND a.audit_id < ").push_bind(before);
     }
-}
-
-/// Converts a count or limit to an SQL `bigint`.
-pub(super) fn to_bigint(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

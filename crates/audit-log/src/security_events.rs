@@ -7,7 +7,7 @@ use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_security::security_event::SecurityEventSummary;
 
-use super::audit::{self, AuditActor, AuditLog, NO_STATE};
+use crate::{AuditActor, AuditLog, NO_STATE};
 
 /// Subject of an entry about clients that have no entry of their own.
 const MANY_CLIENTS: &str = "many";
@@ -57,7 +57,7 @@ async fn write(pool: &PgPool, events: &[SecurityEventSummary]) -> Result<(), sql
             first_at: event.first_at,
             last_at: event.last_at,
         };
-        audit::write_of_partner(
+        crate::write_of_partner(
             &mut transaction,
             &actor,
             partner_id,
