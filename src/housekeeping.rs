@@ -15,7 +15,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::{error, info, warn};
 use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_security::vault::seal::Vault;
-use vouchsafe_store::{CodeIndexUpdate, LEASE_S, PartitionChanges, RecentChanges, UnindexedCode};
+use vouchsafe_store::{CodeIndexUpdate, KeySweep, LEASE_S, PartitionChanges, RecentChanges, UnindexedCode};
 
 use crate::config_change;
 use crate::housekeeping::recorder::run_recorder;
@@ -152,12 +152,13 @@ async fn audit_security_events(service: &Service) {
 
 async fn purge(service: &Service) {
     let mut tick = ticker(PURGE_INTERVAL);
+    let mut key_sweep = KeySweep::default();
     loop {
         tick.tick().await;
         service.rate_limits.evict_idle(service.clock.monotonic());
         service.in_flight.evict_idle();
         service.registry.evict_ended(service.clock.now());
-        if let Err(error) = service.job_store.responses.purge_expired().await {
+        if let Err(error) = service.job_store.responses.purge_expired(&mut key_sweep).await {
             warn!(error.message = %error, "cannot purge expired idempotency keys");
         }
         if let Err(error) = service.job_store.partners.purge_usage().await {

@@ -1,38 +1,60 @@
 //! Idempotency keys: lookup of stored responses and purge of expired ones.
 
 use sqlx::{Executor, PgPool, Postgres};
-use time::OffsetDateTime;
 use vouchsafe_database::boxed;
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
 
 use super::database::Database;
 
-/// Keeps the transaction of one purge short.
-const PURGE_ROWS: u64 = 5_000;
+/// Pages of a statement. They have up to 8,000 keys with short responses.
+const STATEMENT_PAGES: i64 = 128;
+
+/// Calls that visit the whole table: six hours of one call a minute. Expired keys take up to a quarter of the table's room.
+const SWEEP_CALLS: i64 = 360;
 
 /// Responses that are stored under idempotency keys.
 #[derive(Debug, Clone)]
 pub struct StoredResponses(pub(super) Database);
 
+/// Next page of the table to search for expired keys. The first is random: a node that restarts often reaches each page.
+#[derive(Debug, Default)]
+pub struct KeySweep(Option<i64>);
+
 impl StoredResponses {
-    /// Deletes the expired idempotency keys and returns their number.
+    /// Deletes the expired idempotency keys in the next part of the table and returns their number. It reads the table in its order
+    /// on disk: an index on the expiry would cost each order more than the sweep does.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     #[boxed]
-    pub async fn purge_expired(&self) -> Result<u64, sqlx::Error> {
-        let (mut removed, mut expired_from) = (0, None);
-        loop {
-            let batch = self
-                .0
-                .run(move |pool| async move { purge_batch(&pool, expired_from).await });
-            let batch = batch.await?;
-            removed += batch.removed;
-            if batch.removed < PURGE_ROWS {
-                return Ok(removed);
+    pub async fn purge_expired(&self, sweep: &mut KeySweep) -> Result<u64, sqlx::Error> {
+        let size = sqlx::query!(
+            r#"SELECT pages AS "pages!", floor(random() * pages)::bigint AS "random!"
+                 FROM (SELECT pg_relation_size('idempotency_keys') / current_setting('block_size')::bigint) AS t (pages)"#
+        );
+        let size = self
+            .0
+            .run(move |pool| async move { size.fetch_one(&pool).await })
+            .await?;
+        let mut next = sweep.0.unwrap_or(size.random);
+        let mut left = size
+            .pages
+            .min((size.pages / SWEEP_CALLS + 1).max(STATEMENT_PAGES));
+        let mut removed = 0;
+        while left > 0 {
+            if next >= size.pages {
+                next = 0;
             }
-            expired_from = batch.last_expiry;
+            let end = size.pages.min(next + left.min(STATEMENT_PAGES));
+            removed += self
+                .0
+                .run(move |pool| async move { purge_pages(&pool, next, end).await })
+                .await?;
+            left -= end - next;
+            next = end;
+            sweep.0 = Some(next);
         }
+        Ok(removed)
     }
 }
 
@@ -50,42 +72,29 @@ pub(super) async fn find_response(
     .await
 }
 
-/// Expired keys that a statement has deleted.
-struct PurgedBatch {
-    removed: u64,
-    last_expiry: Option<OffsetDateTime>,
-}
-
-/// Deletes up to [`PURGE_ROWS`] keys, the longest expired first, of those that expired at this time or later: those that the last
-/// batch deleted stay in the index until a vacuum.
-async fn purge_batch(
-    pool: &PgPool,
-    expired_from: Option<OffsetDateTime>,
-) -> Result<PurgedBatch, sqlx::Error> {
-    // The comparison with `now()`, which is constant in a transaction, can use an index; `clock_timestamp()` could not. SKIP LOCKED
-    // waits for no row, so lock order is irrelevant. The rows are locked, so their places are stable, and no estimate of their
-    // number makes a scan of the deletion.
-    sqlx::query!(
+/// Deletes the expired keys in the pages from `begin` to before `end`.
+async fn purge_pages(pool: &PgPool, begin: i64, end: i64) -> Result<u64, sqlx::Error> {
+    // `now()` is constant in a transaction. SKIP LOCKED waits for no row, so lock order is irrelevant. The rows are locked, so their
+    // places are stable, and no estimate of their number makes a scan of the deletion.
+    let removed = sqlx::query_scalar!(
         r#"WITH expired AS MATERIALIZED (
-            SELECT ctid AS row_id, expires_at
+            SELECT ctid AS row_id
               FROM idempotency_keys
-             WHERE expires_at <= now() AND expires_at >= COALESCE($1, '-infinity'::timestamptz)
-             ORDER BY expires_at
-             LIMIT $2
+             WHERE ctid >= $1::text::tid AND ctid < $2::text::tid AND expires_at <= now()
                FOR UPDATE SKIP LOCKED
          ), removed AS (
-            DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(SELECT e.row_id FROM expired AS e)) RETURNING expires_at
+            DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(SELECT e.row_id FROM expired AS e)) RETURNING 1
          )
-         SELECT count(*) AS "removed!", max(expires_at) AS last_expiry FROM removed"#,
-        expired_from,
-        PURGE_ROWS.cast_signed(),
-    )
-    .map(|row| PurgedBatch {
-        removed: row.removed.cast_unsigned(),
-        last_expiry: row.last_expiry,
-    })
-    .fetch_one(pool)
-    .await
+         SELECT count(*) AS "removed!" FROM removed"#,
+        first_row_of(begin),
+        first_row_of(end),
+    );
+    Ok(removed.fetch_one(pool).await?.cast_unsigned())
+}
+
+/// Place of the first row of a page, as Postgres writes it.
+fn first_row_of(page: i64) -> String {
+    format!("({page},0)")
 }
 
 /// Decodes the columns of a stored response.

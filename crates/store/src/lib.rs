@@ -70,7 +70,7 @@ pub use deliveries::{
 };
 pub use deployment::PrepareError;
 pub use events::{FEED_DAYS, FeedPage, FeedPosition};
-pub use idempotency_keys::StoredResponses;
+pub use idempotency_keys::{KeySweep, StoredResponses};
 pub use key_rotation::{
     CreateKeyOutcome, DataKeyRow, KeyReport, NodeWrappingKeys, RewrapOutcome, create_data_key, list_keys,
     rewrap,

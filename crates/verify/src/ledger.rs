@@ -199,7 +199,8 @@ pub(super) const SCAN: Scan = scan! {
            FROM l
           WHERE is_new
             AND (
-                 (kind IN ('DEBIT', 'REFUND')) <> (order_id IS NOT NULL)
+                 kind NOT IN ('TOP_UP', 'DEBIT', 'REFUND', 'PAYOUT', 'PAYOUT_REVERSAL', 'ADJUSTMENT')
+                 OR (kind IN ('DEBIT', 'REFUND')) <> (order_id IS NOT NULL)
                  OR (kind IN ('PAYOUT', 'PAYOUT_REVERSAL')) <> (payout_id IS NOT NULL)
                  OR (kind = 'DEBIT' AND transaction_id IS DISTINCT FROM order_id)
                 )",

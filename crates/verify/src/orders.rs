@@ -75,7 +75,7 @@ pub(super) const SCAN: Scan = scan! {
                       WHERE (
                              o.status = 'DELIVERED'
                              AND o.closed
-                             AND o.fulfilled_from IS NOT NULL
+                             AND o.fulfilled_from IN ('cache', 'vendor', 'mixed')
                              AND o.pending_reason IS NULL
                              AND o.timeline IS NULL
                              AND o.refunded = 0
@@ -227,9 +227,10 @@ pub(super) const SCAN: Scan = scan! {
                 WHEN 'DELIVERED' THEN delivered <> quantity
                 WHEN 'CANCELLED' THEN delivered > 0
                 WHEN 'REFUNDED' THEN failed <> quantity OR refunded <> total
-                ELSE false
+                ELSE true
                 END
-             OR (fulfilled_from IS NULL) <> (delivered = 0)",
+             OR (fulfilled_from IS NULL) <> (delivered = 0)
+             OR fulfilled_from NOT IN ('cache', 'vendor', 'mixed')",
     "order.closed": "an order is closed if nothing is left to deliver, and has a pending reason while it is pending" =>
         "SELECT format('order %s is %s, closed %s, pending reason %s', order_id, status, closed, pending_reason)
            FROM x
@@ -238,7 +239,8 @@ pub(super) const SCAN: Scan = scan! {
                  OR (status = 'PARTIALLY_DELIVERED' AND is_open IS NOT TRUE)
                 )
              OR (status = 'PENDING' AND pending_reason IS NULL)
-             OR (closed AND pending_reason IS NOT NULL)",
+             OR (closed AND pending_reason IS NOT NULL)
+             OR pending_reason NOT IN ('VENDOR', 'APPROVAL')",
     // An order without a timeline stands as it was placed (order_timeline_v1).
     "order.stages": "the timeline of an order follows the allowed transitions in time and ends with its status" =>
         "SELECT format('order %s: entry %s, %s after %s', t.order_id, t.entry, t.status, t.before)

@@ -57,6 +57,7 @@ pub(super) const SCAN: Scan = scan! {
         "SELECT format('stock row %s: order %s, out as %s, returned %s', stock_id, order_id, withdrawal_reason, returned_at)
            FROM a
           WHERE num_nonnulls(order_id, withdrawal_reason) <> 1
+             OR withdrawal_reason NOT IN ('void', 'expired')
              OR num_nonnulls(order_id, partner_id, voucher_id, line) NOT IN (0, 4)
              OR (order_id IS NULL AND num_nonnulls(first_retrieved_at, returned_at) > 0)
              OR num_nonnulls(first_retrieved_at, returned_at) > 1",

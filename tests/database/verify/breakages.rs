@@ -37,6 +37,23 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
         "money.order_units",
         &["UPDATE ledger SET amount = amount - 1 WHERE kind = 'DEBIT' AND sequence = 2"],
     ),
+    ("money.kinds", &["UPDATE ledger SET kind = 'UNKNOWN' WHERE kind = 'TOP_UP'"]),
+    (
+        "order.status",
+        &["UPDATE orders SET fulfilled_from = 'unknown' WHERE fulfilled_from IS NOT NULL"],
+    ),
+    (
+        "order.status",
+        &["UPDATE orders SET status = 'UNKNOWN' WHERE status = 'DELIVERED'"],
+    ),
+    (
+        "order.closed",
+        &["UPDATE orders SET pending_reason = 'UNKNOWN' WHERE pending_reason IS NOT NULL"],
+    ),
+    (
+        "stock.state",
+        &["INSERT INTO allocations (stock_id, withdrawal_reason) SELECT max(stock_id), 'unknown' FROM stock"],
+    ),
     (
         "money.kinds",
         &["UPDATE ledger SET order_id = gen_random_uuid() WHERE kind = 'TOP_UP'"],
