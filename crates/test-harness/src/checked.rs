@@ -15,18 +15,15 @@ use crate::wait::WAIT_TIMEOUT;
 
 /// Sends a request again while the service says that it did not read the request head in time, as partners do. Actix checks the
 /// deadline before it reads: a service that got no processor for five seconds refuses a head that has arrived.
-///
-/// # Errors
-/// The exchange failed.
-async fn send_until_read(
-    mut send: impl AsyncFnMut() -> Result<ApiResponse, RequestFailure>,
-) -> Result<ApiResponse, RequestFailure> {
-    loop {
-        let response = send().await?;
-        if response.status != StatusCode::REQUEST_TIMEOUT || !response.body.is_empty() {
-            return Ok(response);
+macro_rules! send_until_read {
+    ($request:expr) => {
+        loop {
+            let response = $request.await?;
+            if response.status != StatusCode::REQUEST_TIMEOUT || !response.body.is_empty() {
+                break response;
+            }
         }
-    }
+    };
 }
 
 pub struct CheckedPartner {
@@ -60,7 +57,7 @@ impl CheckedPartner {
     /// The exchange failed.
     pub async fn order(&mut self, key: &str, body: impl Into<Bytes>) -> Result<ApiResponse, RequestFailure> {
         let body = body.into();
-        let response = send_until_read(async || self.client.order(key, body.clone()).await).await?;
+        let response = send_until_read!(self.client.order(key, body.clone()));
         Ok(self.assert_documented(&Method::POST, "/orders", response))
     }
 
@@ -69,14 +66,14 @@ impl CheckedPartner {
     /// # Errors
     /// The exchange failed.
     pub async fn get(&mut self, path: &str) -> Result<ApiResponse, RequestFailure> {
-        let response = send_until_read(async || self.client.get(path).await).await?;
+        let response = send_until_read!(self.client.get(path));
         Ok(self.assert_documented(&Method::GET, path, response))
     }
 
     /// # Errors
     /// The exchange failed.
     pub async fn get_codes(&mut self, order_id: &str) -> Result<ApiResponse, RequestFailure> {
-        let response = send_until_read(async || self.client.get_codes(order_id).await).await?;
+        let response = send_until_read!(self.client.get_codes(order_id));
         Ok(self.assert_documented(&Method::GET, &format!("/orders/{order_id}/vouchers"), response))
     }
 
@@ -92,13 +89,11 @@ impl CheckedPartner {
         headers: HeaderMap,
     ) -> Result<ApiResponse, RequestFailure> {
         let body = body.into();
-        let response = send_until_read(async || {
-            let request = self
-                .client
-                .send_signed(method.clone(), path, body.clone(), headers.clone());
-            request.await
-        });
-        let response = response.await?;
+        let response =
+            send_until_read!(
+                self.client
+                    .send_signed(method.clone(), path, body.clone(), headers.clone())
+            );
         Ok(self.assert_documented(&method, path, response))
     }
 
@@ -114,13 +109,11 @@ impl CheckedPartner {
         body: impl Into<Bytes>,
     ) -> Result<ApiResponse, RequestFailure> {
         let body = body.into();
-        let response = send_until_read(async || {
-            let request = self
-                .client
-                .send_raw(method.clone(), path, headers.clone(), body.clone());
-            request.await
-        });
-        let response = response.await?;
+        let response =
+            send_until_read!(
+                self.client
+                    .send_raw(method.clone(), path, headers.clone(), body.clone())
+            );
         Ok(assert_documented(Listener::Partner, &method, path, response))
     }
 
@@ -158,13 +151,11 @@ impl CheckedOperator {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<ApiResponse, RequestFailure> {
-        let response = send_until_read(async || {
-            let request = self
-                .client
-                .call(method.clone(), path, headers.clone(), body.clone());
-            request.await
-        });
-        let response = response.await?;
+        let response =
+            send_until_read!(
+                self.client
+                    .call(method.clone(), path, headers.clone(), body.clone())
+            );
         Ok(match self.is_checked {
             true => assert_documented(Listener::Operator, &method, path, response),
             false => response,
