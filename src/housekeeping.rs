@@ -120,9 +120,6 @@ async fn poll_changes(service: &web::Data<Service>) {
             }
             Err(error) => warn!(error.message = %error, "cannot poll for changes of other nodes"),
         }
-        if let Err(error) = service.node.look_for_older_peers().await {
-            warn!(error.message = %error, "cannot look for nodes of an older version");
-        }
     }
 }
 

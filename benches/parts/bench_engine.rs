@@ -100,7 +100,7 @@ impl BenchEngine {
         PlaceOrder {
             partner_id: self.partners[number % self.partners.len()],
             key: KeyHash(uuid::Uuid::now_v7()),
-            fingerprint: Fingerprint([0; 32]).into(),
+            fingerprint: Fingerprint([0; 32]),
             request: RequestedOrder {
                 lines: vec![line],
                 currency: None,

@@ -1,14 +1,12 @@
-//! Scopes of partner credentials: what each route requires, inheritance by rotation, and older nodes.
+//! Scopes of partner credentials: what each route requires, and inheritance by rotation.
 
 use hyper::Method;
 use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 use vouchsafe_test_harness::{
-    Instance, Listener, Operator, Partner, ServiceDatabase, WAIT_TIMEOUT, eventually, expect_error,
-    expect_success, id_of, order_body, shared, unique,
+    Instance, Listener, Operator, Partner, expect_error, expect_success, id_of, order_body, shared, unique,
 };
 
-use crate::change_requests::FourEyes;
 use crate::idempotency::assert_replay;
 
 const SCOPES: [&str; 5] = ["orders", "codes", "read", "payouts", "webhooks"];
@@ -194,46 +192,4 @@ async fn scopes_survive_a_restart() {
         &partner.send_signed(Method::POST, "/payouts", "{}").await,
         "payouts",
     );
-}
-
-/// Version 0.2.0 ignores scopes: it would grant the credential everything.
-#[tokio::test]
-async fn restricted_credential_is_not_issued_while_a_node_of_the_previous_version_is_live() {
-    let service = Instance::start();
-    let mut operator = Operator::of(&service);
-    let partner = operator.add_partner("1").await;
-    let mut database = ServiceDatabase::of(&service).await;
-    let join =
-        "INSERT INTO nodes (node, incarnation, lease_until) VALUES ('old', 1, now() + interval '1 hour')";
-    database.run(join.to_owned()).await;
-    let path = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
-    let restricted = json!({ "scopes": ["read"] }).to_string();
-    let refused = operator.call_json(Method::POST, &path, restricted.clone()).await;
-    let error = expect_error(&refused, 503, "SERVICE_UNAVAILABLE");
-    assert!(error["message"].as_str().unwrap().contains("0.2.0"), "{error}");
-    operator.send_json(Method::POST, &path, &json!({})).await;
-    let leave = "UPDATE nodes SET lease_until = now() - interval '1 minute' WHERE node = 'old'";
-    database.run(leave.to_owned()).await;
-    eventually("a restricted credential", WAIT_TIMEOUT, async || {
-        let response = operator.call_json(Method::POST, &path, restricted.clone()).await;
-        (response.status == 201).then_some(())
-    })
-    .await;
-}
-
-/// The node joins between the request of the first operator and the confirmation of the second.
-#[tokio::test]
-async fn restricted_credential_is_not_confirmed_while_a_node_of_the_previous_version_is_live() {
-    let mut eyes = FourEyes::start();
-    let partner = eyes.admin.add_partner("1").await;
-    let path = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
-    let request = eyes
-        .request(Method::POST, &path, &json!({ "scopes": ["read"] }))
-        .await;
-    let mut database = ServiceDatabase::of(&eyes.service).await;
-    let join =
-        "INSERT INTO nodes (node, incarnation, lease_until) VALUES ('old', 1, now() + interval '1 hour')";
-    database.run(join.to_owned()).await;
-    expect_error(&eyes.confirm(&request).await, 503, "SERVICE_UNAVAILABLE");
-    assert_eq!(listed(&mut eyes.admin, &partner).await.len(), 1);
 }

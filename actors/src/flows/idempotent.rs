@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use vouchsafe_domain::idempotency::{KeyHash, RequestFingerprint, Response, StoredResponse};
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
 use vouchsafe_domain::ids::PartnerId;
 
 use crate::engine::Engine;
@@ -111,7 +111,7 @@ pub(super) async fn run<E: From<FlowError>>(
     engine: &Engine,
     partner_id: PartnerId,
     key: KeyHash,
-    request: RequestFingerprint,
+    request: Fingerprint,
     decide: impl AsyncFn(&DecisionAttempt) -> Result<FlowDecision, E>,
 ) -> Result<KeyedResponse, E> {
     let mut ticket = match acquire_key(engine, partner_id, key, request).await? {
@@ -167,7 +167,7 @@ async fn acquire_key(
     engine: &Engine,
     partner_id: PartnerId,
     key: KeyHash,
-    request: RequestFingerprint,
+    request: Fingerprint,
 ) -> Result<KeyState, FlowError> {
     let deadline = Instant::now() + KEY_TIMEOUT;
     loop {
@@ -196,7 +196,7 @@ async fn acquire_key(
 async fn find_stored_response(
     engine: &Engine,
     ticket: Ticket,
-    request: RequestFingerprint,
+    request: Fingerprint,
 ) -> Result<KeyState, FlowError> {
     match engine.store.find_response(ticket.key.key()).await {
         Ok(None) => Ok(KeyState::Run(ticket)),
@@ -217,7 +217,7 @@ async fn commit(
     record: Record,
     holds: Vec<Box<dyn Hold>>,
     ticket: Ticket,
-    request: RequestFingerprint,
+    request: Fingerprint,
 ) -> Result<CommitResult, FlowError> {
     let outcome = engine.journal.submit(record, holds, ticket);
     match tokio::time::timeout(COMMIT_TIMEOUT, outcome).await {
@@ -231,8 +231,8 @@ async fn commit(
     }
 }
 
-fn replay(stored: StoredResponse, request: RequestFingerprint) -> Result<Response, FlowError> {
-    if request.matches(stored.fingerprint) {
+fn replay(stored: StoredResponse, request: Fingerprint) -> Result<Response, FlowError> {
+    if stored.fingerprint == request {
         Ok(stored.response)
     } else {
         Err(FlowError::KeyReused)

@@ -11,7 +11,7 @@
 use async_recursion::async_recursion as boxed;
 use vouchsafe_domain::audit::AuditEntry;
 use vouchsafe_domain::audit_log::AuditActor;
-use vouchsafe_domain::idempotency::{KeyHash, RequestFingerprint, Response, Retention};
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
 use vouchsafe_domain::ids::{PartnerId, PayoutId, TransactionId};
 use vouchsafe_domain::ledger::{LedgerKind, Movement, PendingDelta};
 use vouchsafe_domain::money::{Amount, Money};
@@ -34,7 +34,7 @@ pub struct RequestPayout {
     pub partner_id: PartnerId,
     pub key: KeyHash,
     /// Fingerprint of the request that the key belongs to.
-    pub fingerprint: RequestFingerprint,
+    pub fingerprint: Fingerprint,
     pub money: Money,
     pub destination: PayoutDestination,
     pub reference: Option<String>,
@@ -128,7 +128,7 @@ fn payout_record(
 fn response_record(command: &RequestPayout, response: Response) -> Record {
     let claim = KeyClaim {
         key: command.key,
-        fingerprint: command.fingerprint.stored(),
+        fingerprint: command.fingerprint,
         response,
         retention: Retention::Day,
     };

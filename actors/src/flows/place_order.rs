@@ -26,7 +26,7 @@ use tracing::{Instrument as _, debug_span};
 use vouchsafe_domain::approval::{ApprovalRule, is_approval_required};
 use vouchsafe_domain::cap::CapExceeded;
 use vouchsafe_domain::catalogue::{Assortment, PricingError, RequestedOrder};
-use vouchsafe_domain::idempotency::{KeyHash, RequestFingerprint, Response};
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::{Amount, Money};
 use vouchsafe_domain::order::{Order, PendingReason, PricedOrder};
@@ -53,7 +53,7 @@ pub struct PlaceOrder {
     pub partner_id: PartnerId,
     pub key: KeyHash,
     /// Fingerprint of the request that the key belongs to.
-    pub fingerprint: RequestFingerprint,
+    pub fingerprint: Fingerprint,
     pub request: RequestedOrder,
     pub assortment: Assortment,
     /// The partner's approval rule, in addition to products that always need approval; `None` if it has none.

@@ -11,7 +11,7 @@
 use async_recursion::async_recursion as boxed;
 use tracing::instrument;
 use vouchsafe_domain::audit_log::AuditActor;
-use vouchsafe_domain::idempotency::{KeyHash, RequestFingerprint, Response, Retention};
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
 use vouchsafe_domain::ids::{PartnerId, TransactionId};
 use vouchsafe_domain::ledger::{LedgerKind, Movement};
 use vouchsafe_domain::money::{Amount, Money};
@@ -36,7 +36,7 @@ pub struct TopUp {
     /// The key derived from the reference.
     pub key: KeyHash,
     /// Covers partner, kind, amount and reference.
-    pub fingerprint: RequestFingerprint,
+    pub fingerprint: Fingerprint,
 }
 
 /// A committed ledger entry.
@@ -112,7 +112,7 @@ fn record(command: &TopUp) -> Record {
     };
     let claim = KeyClaim {
         key: command.key,
-        fingerprint: command.fingerprint.stored(),
+        fingerprint: command.fingerprint,
         response,
         retention: Retention::Forever,
     };

@@ -8,44 +8,9 @@ use uuid::Uuid;
 #[cfg_attr(feature = "sqlx", derive(sqlx::Type), sqlx(transparent))]
 pub struct KeyHash(pub Uuid);
 
-/// Hash of method, path and raw body; detects a key that is reused with a different request.
+/// Keyed hash of method, path and raw body; detects a key that is reused with a different request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub [u8; 32]);
-
-/// The fingerprints of one request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RequestFingerprint {
-    /// Keyed hash, from which the body cannot be found.
-    pub keyed: Fingerprint,
-    /// What version 0.2.0 stored: partners' responses for a day, references of top-ups forever.
-    pub unkeyed: Option<Fingerprint>,
-    /// Whether the response is stored with the unkeyed hash, because a node of version 0.2.0 could receive the repeated request.
-    pub stores_unkeyed: bool,
-}
-
-impl RequestFingerprint {
-    /// The hash to store with the response.
-    #[must_use]
-    pub fn stored(&self) -> Fingerprint {
-        self.unkeyed.filter(|_| self.stores_unkeyed).unwrap_or(self.keyed)
-    }
-
-    /// Whether a response with this fingerprint was stored for the same request.
-    #[must_use]
-    pub fn matches(&self, stored: Fingerprint) -> bool {
-        stored == self.keyed || Some(stored) == self.unkeyed
-    }
-}
-
-impl From<Fingerprint> for RequestFingerprint {
-    fn from(keyed: Fingerprint) -> Self {
-        Self {
-            keyed,
-            unkeyed: None,
-            stores_unkeyed: false,
-        }
-    }
-}
 
 /// The status and body of an HTTP response.
 #[derive(Clone, PartialEq, Eq)]

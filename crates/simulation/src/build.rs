@@ -239,7 +239,7 @@ pub fn top_up_command(partner_id: PartnerId, reference: &str, amount: i64) -> To
         },
         reference: reference.to_owned(),
         key: key(&format!("{partner_id}/books/{reference}")),
-        fingerprint: fingerprint(&format!("{partner_id}/{reference}/{amount}")).into(),
+        fingerprint: fingerprint(&format!("{partner_id}/{reference}/{amount}")),
         operator: operator(),
     }
 }

@@ -1,6 +1,5 @@
 //! The engine's `Store` port over Postgres, for one incarnation of one node.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use vouchsafe_database::boxed;
@@ -59,8 +58,6 @@ pub struct PgNode {
     database: Database,
     identity: NodeIdentity,
     lease_renewed_at: Arc<Mutex<Instant>>,
-    /// As of the last look, each second.
-    has_older_peers: Arc<AtomicBool>,
     /// Held while the lease is renewed or ended.
     lease_lock: Arc<tokio::sync::Mutex<()>>,
     claims: Batcher<ClaimStockOp>,
@@ -79,9 +76,6 @@ impl PgNode {
     pub async fn start(database: &Database, name: String) -> Result<Self, sqlx::Error> {
         let identity = database.run(|pool| async move { node_identity::start(&pool, name).await });
         let identity = identity.await?;
-        // Before the first request: its response is stored with the fingerprint that all live nodes compare.
-        let has_older_peers = database.run(|pool| async move { node_identity::has_older_peers(&pool).await });
-        let has_older_peers = has_older_peers.await?;
         let control = database.on(ConnectionClass::Control);
         let partners = database.on(ConnectionClass::Partners);
         Ok(Self {
@@ -94,7 +88,6 @@ impl PgNode {
             database: control,
             identity,
             lease_renewed_at: Arc::new(Mutex::new(Instant::now())),
-            has_older_peers: Arc::new(AtomicBool::new(has_older_peers)),
             lease_lock: Arc::default(),
         })
     }
@@ -169,26 +162,6 @@ impl PgNode {
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Instant::now();
         Ok(renewed)
-    }
-
-    /// Looks whether a node of version 0.2.0 is live.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer; [`Self::has_older_peers`] keeps its value.
-    #[boxed]
-    pub async fn look_for_older_peers(&self) -> Result<(), sqlx::Error> {
-        let database = self.database.on(ConnectionClass::Jobs);
-        let has_older = database
-            .run(|pool| async move { node_identity::has_older_peers(&pool).await })
-            .await?;
-        self.has_older_peers.store(has_older, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Whether a node of version 0.2.0, which compares unkeyed fingerprints, may be live.
-    #[must_use]
-    pub fn has_older_peers(&self) -> bool {
-        self.has_older_peers.load(Ordering::Relaxed)
     }
 
     /// Whether the lease was renewed recently. A renewal is a commit, so this also shows, without orders, that commits hang.

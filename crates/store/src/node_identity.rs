@@ -52,23 +52,6 @@ pub(super) async fn renew(pool: &PgPool, node: &NodeIdentity) -> Result<bool, sq
     Ok(renewed.execute(pool).await?.rows_affected() == 1)
 }
 
-/// Whether a node of version 0.2.0 is live: it extends its lease and leaves `renewed_at`, also on a row that a later version wrote
-/// before.
-pub(super) async fn has_older_peers(pool: &PgPool) -> Result<bool, sqlx::Error> {
-    sqlx::query_scalar!(
-        r#"SELECT EXISTS (
-                      SELECT
-                        FROM nodes AS n
-                       WHERE n.lease_until >= clock_timestamp()
-                         -- A second allows for the time between the two calls of the clock in a renewal.
-                         AND (n.renewed_at IS NULL OR n.lease_until > n.renewed_at + make_interval(secs => $1::double precision + 1))
-                  ) AS "has_older!""#,
-        f64::from(LEASE_S),
-    )
-    .fetch_one(pool)
-    .await
-}
-
 /// Ends the lease.
 pub(super) async fn end_lease(pool: &PgPool, node: &NodeIdentity) -> Result<(), sqlx::Error> {
     let ended = sqlx::query!(

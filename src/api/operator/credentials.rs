@@ -107,7 +107,6 @@ impl ConfirmableChange for CredentialIssue {
         if certification_policy(service) == CertificationPolicy::Required && !partner.is_certified() {
             return Err(uncertified());
         }
-        check_scopes_apply(service, &self.request).await?;
         to_description(self.partner_id, &self.request)
     }
 
@@ -116,7 +115,6 @@ impl ConfirmableChange for CredentialIssue {
         service: &web::Data<Service>,
         actor: AuditActor,
     ) -> Result<HttpResponse, ApiError> {
-        check_scopes_apply(service, &self.request).await?;
         let (credential, issued) = generate_credential(service, self.partner_id, self.request)?;
         let policy = certification_policy(service);
         let outcome = config_change::apply(service, |service| async move {
@@ -146,23 +144,6 @@ fn certification_policy(service: &Service) -> CertificationPolicy {
         Environment::Sandbox => CertificationPolicy::NotRequired,
         Environment::Production => CertificationPolicy::Required,
     }
-}
-
-/// Rejects a restricted credential while a node of version 0.2.0, which would grant it everything, is live.
-async fn check_scopes_apply(service: &Service, request: &IssueCredentialRequest) -> Result<(), ApiError> {
-    if request.scopes.is_none() {
-        return Ok(());
-    }
-    service.node.look_for_older_peers().await?;
-    if !service.node.has_older_peers() {
-        return Ok(());
-    }
-    let message =
-        "a node of version 0.2.0, which ignores scopes, is live; upgrade all nodes, then repeat the request";
-    Err(ApiError {
-        message: message.to_owned(),
-        ..ApiError::unavailable()
-    })
 }
 
 fn uncertified() -> ApiError {

@@ -7,7 +7,7 @@ use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use vouchsafe_actors::flows::{FlowError, TopUp, TopUpError};
 use vouchsafe_domain::change_request::ChangeKind;
-use vouchsafe_domain::idempotency::RequestFingerprint;
+use vouchsafe_domain::idempotency::Fingerprint;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::ledger::transaction::TransactionFilter;
@@ -161,13 +161,12 @@ fn posting_fingerprint(
     money: Money,
     kind: LedgerKind,
     reference: &str,
-) -> RequestFingerprint {
+) -> Fingerprint {
     let amount = format!("{} {}", money.currency, money.amount.minor());
     fingerprints.fingerprint(kind.into_str(), &amount, reference.as_bytes())
 }
 
-async fn post_entry(service: &Service, mut command: TopUp) -> Result<HttpResponse, ApiError> {
-    command.fingerprint.stores_unkeyed = service.node.has_older_peers();
+async fn post_entry(service: &Service, command: TopUp) -> Result<HttpResponse, ApiError> {
     let partner_id = command.partner_id;
     let result = vouchsafe_actors::flows::top_up(&service.engine, command)
         .await

@@ -5,7 +5,7 @@ use actix_web::http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use actix_web::{HttpRequest, HttpResponse};
 use vouchsafe_actors::flows::{FlowError, IdempotentResponse};
 use vouchsafe_actors::ports::store::Store as _;
-use vouchsafe_domain::idempotency::{KeyHash, RequestFingerprint, Response};
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_security::idempotency::{IdempotencyKey, IdempotencyScope, KeyError};
 use vouchsafe_wire::error_body::{ErrorBody, InvalidRequest};
@@ -19,7 +19,7 @@ use crate::service::Service;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyedRequest {
     pub(super) key: KeyHash,
-    pub(super) fingerprint: RequestFingerprint,
+    pub(super) fingerprint: Fingerprint,
 }
 
 impl KeyedRequest {
@@ -47,14 +47,11 @@ impl KeyedRequest {
         })?;
         Ok(Self {
             key: key.hash_for(partner_id, scope),
-            fingerprint: RequestFingerprint {
-                stores_unkeyed: service.node.has_older_peers(),
-                ..service.keyring.vault().fingerprints().fingerprint(
-                    request.method().as_str(),
-                    request.path(),
-                    body,
-                )
-            },
+            fingerprint: service.keyring.vault().fingerprints().fingerprint(
+                request.method().as_str(),
+                request.path(),
+                body,
+            ),
         })
     }
 
@@ -66,7 +63,7 @@ impl KeyedRequest {
         error: InvalidRequest,
     ) -> Result<Response, ApiError> {
         match service.node.find_response(self.key).await {
-            Ok(Some(stored)) if self.fingerprint.matches(stored.fingerprint) => Ok(stored.response),
+            Ok(Some(stored)) if stored.fingerprint == self.fingerprint => Ok(stored.response),
             Ok(Some(_)) => Err(keyed_request_error(&FlowError::KeyReused)),
             Ok(None) => Err(error.into()),
             Err(_) => Err(ApiError::unavailable()),

@@ -93,7 +93,7 @@ impl OrderDraft<'_> {
     fn response_record(&self, response: Response) -> Record {
         let claim = KeyClaim {
             key: self.command.key,
-            fingerprint: self.command.fingerprint.stored(),
+            fingerprint: self.command.fingerprint,
             response,
             retention: Retention::Day,
         };

@@ -103,7 +103,7 @@ pub fn issue(operation: Operation) -> Operation {
             PARTNERS,
             "Issue a credential",
             "Only this response contains the secret. A partner has at most five valid credentials. `scopes` restricts what the credential \
-             may do; until the last node of version 0.2.0 has ended, it is refused with 503.",
+             may do.",
         )
         .optional_json_body::<IssueCredentialRequest>(json!({ "allowlist": ["203.0.113.7"], "scopes": ["orders", "codes"] }))
         .created::<IssuedCredential>("The credential.", issued_credential())

@@ -7,10 +7,10 @@ use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use vouchsafe_domain::idempotency::{Fingerprint, RequestFingerprint};
+use vouchsafe_domain::idempotency::Fingerprint;
 
 use super::aead::{KEY_BYTES, KeyBytes};
-use crate::idempotency::{frame, unkeyed_fingerprint};
+use crate::idempotency::frame;
 
 /// Separates the derived key.
 pub(super) const FINGERPRINT_CONTEXT: &[u8] = b"vouchsafe request fingerprint v1";
@@ -35,20 +35,12 @@ impl FingerprintKey {
     /// The hash of a URL in hexadecimal digits, which a request cannot have: `URL` is no method.
     #[must_use]
     pub fn hash_url(&self, url: &str) -> String {
-        hex::encode(self.keyed("URL", "", url.as_bytes()).0)
+        hex::encode(self.fingerprint("URL", "", url.as_bytes()).0)
     }
 
-    /// The fingerprints of a request: HMAC-SHA-256 over method, path and unparsed body, and what version 0.2.0 stored.
+    /// The fingerprint of a request: HMAC-SHA-256 over method, path and unparsed body.
     #[must_use]
-    pub fn fingerprint(&self, method: &str, path: &str, body: &[u8]) -> RequestFingerprint {
-        RequestFingerprint {
-            keyed: self.keyed(method, path, body),
-            unkeyed: Some(unkeyed_fingerprint(method, path, body)),
-            stores_unkeyed: false,
-        }
-    }
-
-    fn keyed(&self, method: &str, path: &str, body: &[u8]) -> Fingerprint {
+    pub fn fingerprint(&self, method: &str, path: &str, body: &[u8]) -> Fingerprint {
         let mac = self
             .0
             .clone()
@@ -66,7 +58,6 @@ impl fmt::Debug for FingerprintKey {
 
 #[cfg(test)]
 mod tests {
-    use sha2::Digest as _;
     use zeroize::Zeroizing;
 
     use super::*;
@@ -77,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_fingerprint_depends_on_the_key_and_is_stable_across_versions() {
+    fn fingerprint_depends_on_the_key_and_is_stable() {
         let fingerprint = key(1).fingerprint("POST", "/api/v1/payouts", b"{}");
         let hmac = |key: &[u8], message: &[u8]| -> [u8; 32] {
             let mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
@@ -85,34 +76,19 @@ mod tests {
         };
         let message = b"\0\0\0\0\0\0\0\x04POST\0\0\0\0\0\0\0\x0f/api/v1/payouts{}";
         let derived = hmac(&[1; 32], b"vouchsafe request fingerprint v1");
-        assert_eq!(fingerprint.keyed.0, hmac(&derived, message));
-        assert_eq!(
-            fingerprint.unkeyed.unwrap().0[..],
-            Sha256::digest(message)[..],
-            "as version 0.2.0 stored it"
-        );
-        assert_ne!(
-            key(2).fingerprint("POST", "/api/v1/payouts", b"{}").keyed,
-            fingerprint.keyed
-        );
+        assert_eq!(fingerprint.0, hmac(&derived, message));
+        assert_ne!(key(2).fingerprint("POST", "/api/v1/payouts", b"{}"), fingerprint);
     }
 
     #[test]
-    fn fingerprint_matches_both_versions_of_the_same_request_only() {
+    fn fingerprint_differs_between_requests() {
         let one = key(1).fingerprint("POST", "/a", b"{}");
-        assert_eq!(one.stored(), one.keyed);
-        let during_upgrade = RequestFingerprint {
-            stores_unkeyed: true,
-            ..one
-        };
-        assert_eq!(during_upgrade.stored(), one.unkeyed.unwrap());
-        assert!(one.matches(one.keyed) && one.matches(one.unkeyed.unwrap()));
         for other in [
             key(1).fingerprint("POST", "/a", b"{ }"),
             key(1).fingerprint("POST", "/a{", b"}"),
             key(1).fingerprint("POS", "T/a", b"{}"),
         ] {
-            assert!(!one.matches(other.keyed) && !one.matches(other.unkeyed.unwrap()));
+            assert_ne!(one, other);
         }
     }
 }

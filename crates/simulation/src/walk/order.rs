@@ -100,7 +100,7 @@ impl OrderRequest {
         PlaceOrder {
             partner_id: self.partner_id,
             key: self.key_hash(),
-            fingerprint: self.fingerprint().into(),
+            fingerprint: self.fingerprint(),
             request: RequestedOrder {
                 lines: self.lines.iter().map(line).collect(),
                 currency: None,

@@ -289,7 +289,7 @@ async fn request_test_payout(engine: &Engine) -> String {
     let command = RequestPayout {
         partner_id: ALICE,
         key: build::key("payout"),
-        fingerprint: build::fingerprint("payout").into(),
+        fingerprint: build::fingerprint("payout"),
         money: build::minor(700).of(build::usd()),
         destination: PayoutDestination {
             masked: r#"{"type":"other"}"#.into(),

@@ -74,7 +74,7 @@ pub(super) async fn place(
     let (response, replayed) = into_parts(placed.map_err(|error| place_order_error(error, &service))?);
     let answer = || OrderAnswer {
         key,
-        fingerprint: fingerprint.keyed,
+        fingerprint,
         products: &products,
         status: response.status,
         replayed,

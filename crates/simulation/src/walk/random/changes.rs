@@ -160,7 +160,7 @@ impl Walk {
         let command = RequestPayout {
             partner_id,
             key: build::key(&reference),
-            fingerprint: build::fingerprint(&reference).into(),
+            fingerprint: build::fingerprint(&reference),
             money: build::minor(self.rng.choose(&[500, 3_000, 90_000])).of(build::usd()),
             destination: PayoutDestination {
                 masked: "{}".into(),
