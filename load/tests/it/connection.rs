@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::{HeaderMap, Method};
+use rustix::net::sockopt::set_socket_linger;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use vouchsafe_api_client::origin::Origin;
 use vouchsafe_api_client::{ApiResponse, Client, RequestFailure};
@@ -17,9 +18,6 @@ const SHORT: Duration = Duration::from_millis(200);
 
 /// Only a hang takes this long.
 const LONG: Duration = Duration::from_mins(5);
-
-/// Yields until the runtime has polled its sockets for the end of the connection: some milliseconds.
-const POLL_YIELDS: usize = 5_000;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
 
@@ -42,7 +40,11 @@ impl Server {
         let thread = std::thread::spawn(move || {
             let mut requests = Vec::new();
             for index in 0..connections {
-                requests.extend(serve(index, &mut listener.accept().unwrap().0));
+                let (mut stream, _) = listener.accept().unwrap();
+                // Closing returns once the client's kernel has confirmed it.
+                set_socket_linger(&stream, Some(LONG)).unwrap();
+                requests.extend(serve(index, &mut stream));
+                drop(stream);
                 // The test may have stopped waiting.
                 let _ = closing.send(());
             }
@@ -104,12 +106,9 @@ async fn closed_connection_is_replaced() {
     });
     for _ in 0..3 {
         assert_eq!(get(&mut client, "/").await.unwrap().status, 200);
-        // The client can only notice the close after the FIN arrived and the runtime polled its sockets. A busy
-        // kernel delivers the FIN a moment after the close.
+        // The client's kernel knows of the close. A task that yields continues after the runtime has polled its sockets.
         server.closed.recv().await.unwrap();
-        for _ in 0..POLL_YIELDS {
-            tokio::task::yield_now().await;
-        }
+        tokio::task::yield_now().await;
     }
     assert_eq!(server.requests().len(), 3);
 }
