@@ -1,7 +1,7 @@
 //! Timing side channels of authentication: whether the time of a refused request shows how close a guess came.
 //!
 //! Requests of six kinds are measured, interleaved at random, in process and over loopback against a service of their own. Each of
-//! five rounds compares pairs of kinds; the verdict is that of [`vouchsafe_lab::timing_verdict`]. Two pairs are controls: one of equal requests, which must
+//! five rounds compares pairs of kinds; the verdict is that of [`vouchsafe_test_harness::timing_verdict`]. Two pairs are controls: one of equal requests, which must
 //! show no difference, and one with an added delay, which must be found.
 //!
 //! Exits with 0 if no difference was found, 1 if there is one, 2 if the machine was too busy to tell.
@@ -32,7 +32,6 @@ use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::limits::{Limits, RequestClass};
-use vouchsafe_lab::timing_verdict::{Comparison, Pair, Verdict};
 use vouchsafe_security::client_address::ClientAddress;
 use vouchsafe_security::credential::{ApiKeyPair, ApiSecret, generate_key_pair};
 use vouchsafe_security::environment::Environment;
@@ -40,6 +39,7 @@ use vouchsafe_security::framing::{CanonicalRequest, SignedRequest, Timestamp};
 use vouchsafe_security::headers::{AuthHeaders, UniqueHeader};
 use vouchsafe_security::registry::{AccessRegistry, PartnerAccess, PartnerStatus};
 use vouchsafe_security::signature;
+use vouchsafe_test_harness::timing_verdict::{Comparison, Pair, Verdict};
 
 use self::pairs::{
     PAIRS, RELEVANT_IN_PROCESS, RELEVANT_OVER_LOOPBACK, REQUEST_DEFECTS, Relevant, RequestDefect,

@@ -1,6 +1,6 @@
 //! The kinds of refused requests, and which of them are compared.
 
-use vouchsafe_lab::timing_verdict::Expectation;
+use vouchsafe_test_harness::timing_verdict::Expectation;
 
 /// Differences that count, in nanoseconds.
 pub(super) struct Relevant {

@@ -10,7 +10,7 @@
 //! | [`ab`] | two programs in alternating turns |
 //! | [`scenario_run`] | scenario runner, prefilled databases |
 //! | [`report`] | report of runs as text, JSON and HTML, thresholds, comparison with an earlier report |
-//! | [`follow_up`] | pauses of Postgres, restarts, replays, webhooks |
+//! | [`follow_up`] | pauses of Postgres, restarts, replays, webhooks, consoles |
 //! | [`audit`] | audit of everything that the service acknowledged |
 //! | [`run`] | load driver, progress, resource monitor, metrics |
 //! | [`tally`] | latencies, outcomes and acknowledgements of a run |

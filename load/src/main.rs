@@ -5,7 +5,6 @@
 mod cli;
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -37,11 +36,6 @@ enum Command {
     Scenario(Box<ScenarioArgs>),
     /// Compare two service programs in turns, in alternating order, with the same scenario
     Ab(Box<AbArgs>),
-    /// Check a recorded history (one JSON event per line)
-    Check {
-        /// History file
-        history: PathBuf,
-    },
 }
 
 fn main() -> ExitCode {
@@ -49,7 +43,6 @@ fn main() -> ExitCode {
         Command::Run(args) => cli::run::command(&args),
         Command::Scenario(args) => cli::scenario::command(&args),
         Command::Ab(args) => cli::ab::command(&args),
-        Command::Check { history } => cli::check::command(&history),
     };
     match outcome {
         Ok(verdict) => ExitCode::from(verdict.exit_code()),

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::history::check::{Violation, check};
+use crate::history::{Call, Event, History};
 use sqlx::{Connection as _, PgConnection};
-use vouchsafe_api_client::history::check::{Violation, check};
-use vouchsafe_api_client::history::{Call, Event, History};
 
 use crate::invariants;
 use crate::load_session::LoadSession;

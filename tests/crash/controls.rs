@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
+use crate::history::check::{Violation, check};
+use crate::history::{Call, Event, EventKind, History};
 use sqlx::{Connection as _, Executor as _, PgConnection};
-use vouchsafe_api_client::history::check::{Violation, check};
-use vouchsafe_api_client::history::{Call, Event, EventKind, History};
 
 use crate::invariants::{self, INVARIANTS};
 

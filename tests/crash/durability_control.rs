@@ -4,9 +4,9 @@
 use std::fs::OpenOptions;
 use std::io::Write as _;
 
+use crate::history::check::check;
 use rustix::process::Signal;
 use sqlx::Executor as _;
-use vouchsafe_api_client::history::check::check;
 use vouchsafe_test_harness::send_signal;
 
 use crate::client::OrderMix;

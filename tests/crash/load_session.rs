@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use crate::history::History;
+use crate::history::recorder::{Intent, Recorder};
 use bytes::Bytes;
-use vouchsafe_api_client::history::History;
-use vouchsafe_api_client::history::recorder::{Intent, Recorder};
 use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::{ApiResponse, RequestFailure};
 use vouchsafe_test_harness::{WAIT_TIMEOUT, eventually};

@@ -15,6 +15,7 @@ mod client;
 mod controls;
 mod durability_control;
 mod fixtures;
+mod history;
 mod invariants;
 mod lifecycle;
 mod load_session;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use vouchsafe_api_client::history::{Call, Event, EventKind, History, Op};
+use crate::history::{Call, Event, EventKind, History, Op};
 
 use crate::processes::Fault;
 use crate::resolution::ReplayOutcomes;

@@ -1,6 +1,5 @@
 //! Load harness against the real program: deploys, seeds, loads, audits and stops it. The harness's own tests use a stub.
 
-use vouchsafe_lab::nodes::{NodesPlan, measure_nodes};
 use vouchsafe_load::deployment::TestDeployment;
 use vouchsafe_load::scenario_run::{GeneratorOptions, run_scenario};
 use vouchsafe_load::traffic::scenario::Scenario;
@@ -66,33 +65,4 @@ fn full_scenario_passes_every_audit_check_and_cleans_up() {
     assert_eq!(report.metrics.series.windows.len(), 1, "{report}");
     deployment.stop().unwrap();
     assert!(!data_dir.exists(), "{} was not removed", data_dir.display());
-}
-
-#[test]
-fn two_node_benchmark_reports_each_node() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let plan = NodesPlan {
-        service: program(),
-        few: 2,
-        many: 16,
-        warm_up_s: 0,
-        seconds: 1,
-        rounds: 1,
-        stock: 20_000,
-    };
-    let mut lines = Vec::new();
-    let report = runtime
-        .block_on(measure_nodes(&plan, &mut |line| lines.push(line.to_owned())))
-        .unwrap();
-    assert!(report.has_passed(), "{report}");
-    assert_eq!(lines.len(), 3, "one line per measurement: {lines:?}");
-    let [few, many, two] = &report.rows;
-    for (row, nodes, connections) in [(few, 1, 2), (many, 1, 16), (two, 2, 8)] {
-        assert_eq!((row.nodes, row.connections), (nodes, connections));
-        assert_eq!(row.rounds[0].len(), nodes, "one result per node");
-        assert!(row.rounds[0].iter().all(|result| result.orders > 0), "{report}");
-    }
 }

@@ -22,6 +22,7 @@ mod receiver;
 mod response;
 mod service_database;
 mod simulator;
+pub mod timing_verdict;
 mod transit_stub;
 mod wait;
 

@@ -1,9 +1,7 @@
-//! HTTP client of the API: connection, signature, credentials, typed responses; operation history with
-//! a recorder and a checker.
+//! HTTP client of the API: connection, signature, credentials, typed responses.
 //!
 //! Rule: this crate shares no code with the service, so a bug of the service cannot hide in the code that checks it.
 
-pub mod history;
 pub mod origin;
 pub mod partner;
 pub mod partner_file;

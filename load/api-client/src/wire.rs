@@ -90,30 +90,6 @@ fn parse_hex_id(digits: &str) -> Option<u128> {
     u128::from_str_radix(digits, 16).ok()
 }
 
-/// Response of the codes endpoint.
-#[derive(Deserialize)]
-pub(crate) struct CodesView {
-    pub order_id: String,
-    pub data: Vec<VoucherCodes>,
-}
-
-/// Secret values of one voucher. No `Debug`: a code must not appear in the output of a test.
-#[derive(Deserialize)]
-pub struct VoucherCodes {
-    pub voucher_id: String,
-    /// Code, and PIN, serial or URL if the product has them.
-    pub credentials: Vec<CodePart>,
-}
-
-/// One secret value of a voucher.
-#[derive(Deserialize)]
-pub struct CodePart {
-    /// `code`, `pin`, `serial` or `url`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    pub value: String,
-}
-
 #[derive(Debug, Deserialize)]
 pub struct WalletView<'a> {
     pub currency: &'a str,

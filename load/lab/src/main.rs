@@ -10,15 +10,13 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::cli::compare::CompareArgs;
-use crate::cli::consoles::ConsolesArgs;
-use crate::cli::nodes::NodesArgs;
 use crate::cli::peer::PeerArgs;
 
 /// The service and the generator use the same allocator, so that no contender has an advantage.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Compare a Vouchsafe service with a peer, with a Postgres floor, with two nodes and with open consoles
+/// Compare a Vouchsafe service with a peer and with a Postgres floor
 #[derive(Parser)]
 #[command(name = "lab", version)]
 struct Cli {
@@ -30,10 +28,6 @@ struct Cli {
 enum Command {
     /// Compare the service with a peer and the Postgres floor, in turns on one server
     Compare(CompareArgs),
-    /// Measure one node and two nodes on one database, with the predictions of a model
-    Nodes(NodesArgs),
-    /// Measure orders with and without open consoles, with many live actors
-    Consoles(ConsolesArgs),
     /// Serve the order API of the service with one transaction per order and row locks, or a reduced variant of it
     #[command(hide = true)]
     Peer(Box<PeerArgs>),
@@ -42,8 +36,6 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Compare(args) => cli::compare::command(args),
-        Command::Nodes(args) => cli::nodes::command(args),
-        Command::Consoles(args) => cli::consoles::command(args),
         Command::Peer(args) => cli::peer::command(*args),
     };
     match outcome {

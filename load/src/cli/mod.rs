@@ -1,7 +1,6 @@
 //! Commands of `load`, one module each, and their common arguments.
 
 pub(crate) mod ab;
-pub(crate) mod check;
 pub(crate) mod run;
 pub(crate) mod scenario;
 

@@ -9,7 +9,7 @@ use vouchsafe_load::report::{RunReport, Verdict};
 use vouchsafe_load::scenario_run::prefill::{PrefillSizes, prefill_deployment};
 use vouchsafe_load::scenario_run::run_scenario;
 use vouchsafe_load::traffic::pace::Pace;
-use vouchsafe_load::traffic::scenario::{Scenario, VoucherSupply};
+use vouchsafe_load::traffic::scenario::{OpenConsoles, Scenario, VoucherSupply};
 
 use super::{GeneratorArgs, ReportArgs, parse_positive, print_progress};
 
@@ -54,6 +54,9 @@ pub(crate) struct OverrideArgs {
     /// Override the number of kills and restarts after the load
     #[arg(long, value_name = "TIMES")]
     restarts: Option<u64>,
+    /// Override the number of open consoles
+    #[arg(long, value_name = "NUMBER")]
+    consoles: Option<u32>,
 }
 
 /// Runs the scenarios.
@@ -135,6 +138,10 @@ impl OverrideArgs {
         }
         if let Some(restarts) = self.restarts {
             scenario.restarts = restarts;
+        }
+        if let Some(count) = self.consoles {
+            let idle_actors = scenario.consoles.map_or(0, |consoles| consoles.idle_actors);
+            scenario.consoles = Some(OpenConsoles { count, idle_actors });
         }
         match &mut scenario.pace {
             Pace::Closed { connections } => {

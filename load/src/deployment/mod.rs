@@ -13,7 +13,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use sqlx::ConnectOptions as _;
 use tempfile::TempDir;
 
 use self::operator::Operator;
@@ -23,14 +22,6 @@ use crate::resources::MonitorTarget;
 use crate::resources::build_info::read_build_info;
 
 const PROGRAM_NAME: &str = "vouchsafe";
-
-/// A second node on the database and with the master key of a deployment, with a separate data directory. It must stop
-/// before the deployment. Dropping it stops the process.
-pub struct SecondNode {
-    // Dropped before the directory is removed.
-    program: ServiceProcess,
-    _directory: TempDir,
-}
 
 /// A running private service. Dropping it stops the service; [`TestDeployment::stop`] also reports whether it stopped
 /// cleanly.
@@ -49,7 +40,7 @@ impl TestDeployment {
     /// With the end of the service's log if there is one.
     pub async fn start(program: &Path) -> anyhow::Result<Self> {
         let directory = create_directory()?;
-        let mut program = ServiceProcess::start(program, directory.path(), Vec::new())?;
+        let mut program = ServiceProcess::start(program, directory.path())?;
         program.wait_until_ready().await?;
         let token = program.operator_token()?;
         let mut operator = Operator::new(&program.admin_url(), &token)?;
@@ -62,23 +53,6 @@ impl TestDeployment {
             program,
             operator,
             directory,
-        })
-    }
-
-    /// Starts a second node on the database of this one. It reads partners and products at its start.
-    ///
-    /// # Errors
-    /// As [`TestDeployment::start`] and [`TestDeployment::postgres`].
-    pub async fn start_second_node(&self) -> anyhow::Result<SecondNode> {
-        let directory = create_directory()?;
-        let master_key = read_file(&self.data_dir().join("master-key"))?;
-        let database = self.postgres()?.service_options().to_url_lossy().to_string();
-        let settings = vec![("DATABASE_URL", database), ("VOUCHSAFE_MASTER_KEY", master_key)];
-        let mut program = ServiceProcess::start(self.program(), directory.path(), settings)?;
-        program.wait_until_ready().await?;
-        Ok(SecondNode {
-            program,
-            _directory: directory,
         })
     }
 
@@ -201,27 +175,6 @@ impl TestDeployment {
     ///
     /// # Errors
     /// If the service had to be killed or exited with a code other than 0.
-    pub fn stop(mut self) -> anyhow::Result<()> {
-        self.program.stop()
-    }
-}
-
-impl SecondNode {
-    /// Base URL of the partner API.
-    #[must_use]
-    pub fn base_url(&self) -> String {
-        format!("{}/api/v1", self.program.http_url())
-    }
-
-    #[must_use]
-    pub fn pid(&self) -> u32 {
-        self.program.pid()
-    }
-
-    /// Sends SIGTERM; returns when the process has ended. Blocks.
-    ///
-    /// # Errors
-    /// If it had to be killed or exited with a code other than 0.
     pub fn stop(mut self) -> anyhow::Result<()> {
         self.program.stop()
     }

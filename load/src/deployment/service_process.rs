@@ -64,20 +64,14 @@ pub(super) struct ServiceProcess {
     log: PathBuf,
     http: SocketAddr,
     admin: SocketAddr,
-    /// Additional environment variables.
-    settings: Vec<(&'static str, String)>,
     pid: u32,
     /// `None` after the process ended.
     running: Option<(Child, Watchdog)>,
 }
 
 impl ServiceProcess {
-    /// Starts the process with additional settings. Does not wait until it is ready.
-    pub(super) fn start(
-        path: &Path,
-        directory: &Path,
-        settings: Vec<(&'static str, String)>,
-    ) -> anyhow::Result<Self> {
+    /// Starts the process. Does not wait until it is ready.
+    pub(super) fn start(path: &Path, directory: &Path) -> anyhow::Result<Self> {
         let (http, admin) = free_addresses()?;
         let mut program = Self {
             path: path.to_owned(),
@@ -85,7 +79,6 @@ impl ServiceProcess {
             log: directory.join("log"),
             http,
             admin,
-            settings,
             pid: 0,
             running: None,
         };
@@ -113,7 +106,6 @@ impl ServiceProcess {
             .env("VOUCHSAFE_ENVIRONMENT", "sandbox")
             .env("VOUCHSAFE_HTTP_ADDR", self.http.to_string())
             .env("VOUCHSAFE_ADMIN_ADDR", self.admin.to_string())
-            .envs(self.settings.iter().cloned())
             .stdin(Stdio::null())
             .stdout(log)
             .stderr(errors)

@@ -1,5 +1,7 @@
-//! Everything that a scenario does besides the load: pauses of Postgres, restarts, replays, webhooks.
+//! Everything that a scenario does besides the load: pauses of Postgres, restarts, replays, webhooks, consoles.
 
+pub mod consoles;
+pub(crate) mod idle_actors;
 pub mod pause_recovery;
 pub mod pauses;
 pub mod replays;
@@ -10,6 +12,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use self::consoles::ConsoleTally;
 use self::pause_recovery::PauseRecovery;
 use self::replays::ReplayReport;
 use self::restart::RestartTimes;
@@ -23,6 +26,8 @@ pub struct FollowUp {
     pub replays: Option<ReplayReport>,
     /// Webhook deliveries, if partners have endpoints.
     pub webhooks: Option<WebhookSummary>,
+    /// What the open consoles received, if there are any.
+    pub consoles: Option<ConsoleTally>,
 }
 
 impl fmt::Display for FollowUp {
@@ -36,8 +41,11 @@ impl fmt::Display for FollowUp {
         if let Some(replays) = &self.replays {
             writeln!(f, "{replays}")?;
         }
-        match &self.webhooks {
-            Some(webhooks) => writeln!(f, "{webhooks}"),
+        if let Some(webhooks) = &self.webhooks {
+            writeln!(f, "{webhooks}")?;
+        }
+        match &self.consoles {
+            Some(consoles) => writeln!(f, "{consoles}"),
             None => Ok(()),
         }
     }

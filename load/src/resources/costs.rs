@@ -105,12 +105,6 @@ impl OrderCosts {
         Some(self.of(component)?.sum())
     }
 
-    /// CPU time of the busiest thread name of a component in microseconds; `None` if not measured.
-    #[must_use]
-    pub fn busiest_us(&self, component: Component) -> Option<f64> {
-        self.of(component)?.max_by(f64::total_cmp)
-    }
-
     /// Share of a core that each thread of the generator's driver used, from 0 to 1; `None` if not measured.
     #[must_use]
     pub fn generator_share(&self) -> Option<f64> {
@@ -308,7 +302,6 @@ mod tests {
         let threads = costs.threads.as_deref().unwrap();
         assert_eq!((threads[0].threads, threads[0].cpu_us), (2, 25.0));
         assert_eq!(costs.cpu_us(Component::Generator), Some(15.0));
-        assert_eq!(costs.busiest_us(Component::Generator), Some(8.0));
         assert_eq!(
             (costs.other_processes_us, costs.idle_us),
             (Some(60.0), Some(200.0))

@@ -18,6 +18,8 @@ use crate::audit::{
 use crate::deployment::TestDeployment;
 use crate::deployment::postgres::SERVICE_DATABASE;
 use crate::deployment::seed::seed;
+use crate::follow_up::consoles::{Consoles, check_consoles};
+use crate::follow_up::idle_actors::start_idle_actors;
 use crate::follow_up::pauses::PostgresPauser;
 use crate::follow_up::webhook_receiver::WebhookReceiver;
 use crate::report::{RunReport, ScenarioInfo};
@@ -68,6 +70,13 @@ pub fn run_scenario(
     let url = deployment.base_url();
     let mut audited_partners = open_accounts(&runtime, &url, &credentials)?;
     let postgres = deployment.postgres()?;
+    if let (Some(consoles), Some(partner)) = (scenario.consoles, credentials.first()) {
+        runtime.block_on(start_idle_actors(deployment, partner, consoles.idle_actors))?;
+    }
+    let consoles = match scenario.consoles {
+        Some(open) => Some((open, Consoles::open(deployment, open.count)?)),
+        None => None,
+    };
 
     let receiver = match scenario.webhooks {
         true => Some(start_receiver(&runtime, &url, &credentials)?),
@@ -85,6 +94,10 @@ pub fn run_scenario(
     let monitor = ResourceMonitor::start(deployment.monitor_target()?, &progress, scenario.length())?;
     let mut result = load_service(scenario, &traffic, url.clone(), &credentials, options, &progress)?;
     let load_end = Instant::now();
+    let consoles = match consoles {
+        Some((open, consoles)) => Some((open, consoles.close()?)),
+        None => None,
+    };
     let pauses = pauses.map(PostgresPauser::stop).transpose()?;
     let usage = monitor.stop()?;
 
@@ -104,6 +117,11 @@ pub fn run_scenario(
         runtime.block_on(audit_all(&mut audited_partners, result.tally.acknowledgements));
     audit.checks.extend([refusals, stable_responses]);
     audit.checks.extend(checks);
+    if let Some((open, received)) = consoles {
+        let check = runtime.block_on(check_consoles(deployment.operator(), open, &received));
+        audit.checks.push(check);
+        follow_up.consoles = Some(received);
+    }
     if let Some(receiver) = receiver {
         let (delivered, check) = receiver.wait_and_stop(expected_events(&acknowledgements), load_end)?;
         follow_up.webhooks = Some(delivered);

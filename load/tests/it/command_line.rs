@@ -176,28 +176,3 @@ fn refused_connection_names_the_url() {
         "{error}"
     );
 }
-
-#[test]
-fn history_file_is_checked() {
-    let invoke = r#"{"op_id":0,"proc":0,"type":"invoke","f":"order","partner":"p","key":"k","t_ns":1}"#;
-    let rejected =
-        r#"{"op_id":0,"proc":0,"type":"fail","f":"order","partner":"p","key":"k","status":404,"t_ns":2}"#;
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("history.jsonl");
-    for (lines, code, expected_text) in [
-        (format!("{invoke}\n{rejected}\n"), 0, r#""operations":1"#),
-        (
-            format!("{invoke}\n"),
-            1,
-            "VIOLATION: partner p, key k: the outcome of operation 0",
-        ),
-    ] {
-        std::fs::write(&path, lines).unwrap();
-        let output = load(&["check", path.to_str().unwrap()]);
-        let text = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{text}");
-        assert!(text.contains(expected_text), "{text}");
-    }
-    std::fs::write(&path, "not an event\n").unwrap();
-    assert_eq!(load(&["check", path.to_str().unwrap()]).status.code(), Some(2));
-}

@@ -7,7 +7,6 @@ mod command_line;
 mod connection;
 mod drive;
 mod fake;
-mod history;
 mod report;
 mod run_and_audit;
 mod signature;

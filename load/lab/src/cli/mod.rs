@@ -1,8 +1,6 @@
 //! Commands of `lab`, one module each, and their common arguments.
 
 pub(crate) mod compare;
-pub(crate) mod consoles;
-pub(crate) mod nodes;
 pub(crate) mod peer;
 
 use std::io::Write as _;

@@ -1,5 +1,4 @@
-//! Audit methods of contenders: the full API audit for service and peer, row counts for the floor, and response
-//! checks for a contender that stores nothing.
+//! Audit methods of contenders: the full API audit for service and peer, row counts for the floor.
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
@@ -11,14 +10,12 @@ use vouchsafe_load::tally::acknowledgements::Acknowledgements;
 pub(crate) enum AuditMethod {
     Api,
     Rows(Box<PgConnectOptions>),
-    Responses,
 }
 
 /// State before a turn.
 pub(crate) enum Baseline {
     Wallets(WalletBalances),
     Rows(FloorRowCounts),
-    Nothing,
 }
 
 /// Row counts of the five tables, in the order of `sql/floor_schema.sql`.
@@ -37,7 +34,6 @@ impl AuditMethod {
         Ok(match self {
             Self::Api => Baseline::Wallets(read_wallets(auditor).await.map_err(anyhow::Error::msg)?),
             Self::Rows(options) => Baseline::Rows(count_floor_rows(options).await?),
-            Self::Responses => Baseline::Nothing,
         })
     }
 

@@ -18,17 +18,10 @@ pub enum Contender {
     Peer,
     /// Plain batch inserts behind the HTTP stack.
     Floor,
-    /// HTTP stack and signature check only.
-    Signature,
 }
 
 /// In the order of their turns in a round.
-pub(crate) const CONTENDERS: [Contender; 4] = [
-    Contender::Service,
-    Contender::Peer,
-    Contender::Floor,
-    Contender::Signature,
-];
+pub(crate) const CONTENDERS: [Contender; 3] = [Contender::Service, Contender::Peer, Contender::Floor];
 
 impl Contender {
     /// Name in reports.
@@ -38,7 +31,6 @@ impl Contender {
             Self::Service => "service",
             Self::Peer => "peer",
             Self::Floor => "floor behind HTTP",
-            Self::Signature => "signature only",
         }
     }
 }

@@ -47,7 +47,9 @@ pub async fn compare(
     report_progress: &mut impl FnMut(&str),
 ) -> anyhow::Result<CompareReport> {
     let setup = ComparisonSetup::prepare(comparison).await?;
-    let conditions = Conditions::observe(Some(comparison.service), Some(setup.deployment.directory()));
+    let build = setup.deployment.build_info().await?;
+    let conditions =
+        Conditions::observe(Some(comparison.service), Some(setup.deployment.directory())).with_build(build);
     let mut columns = empty_columns(comparison.loads);
     setup
         .run_rounds(comparison, &mut columns, report_progress)
@@ -145,11 +147,6 @@ impl ComparisonSetup {
                 let rows = AuditMethod::Rows(Box::new(self.floor_database.clone()));
                 (PeerMode::Floor, &self.floor_database, rows)
             }
-            Contender::Signature => (
-                PeerMode::SignatureOnly,
-                &self.floor_database,
-                AuditMethod::Responses,
-            ),
         };
         maintenance::vacuum_and_checkpoint(database).await?;
         let process = PeerProcess::start(&PeerOptions {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use serde::Serialize;
 use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::signer::Credentials;
@@ -15,7 +14,6 @@ use vouchsafe_load::run::driver::{LoadPlan, run_load};
 use vouchsafe_load::run::metrics::{Latency, RunMetrics, Setup};
 use vouchsafe_load::run::progress::Progress;
 use vouchsafe_load::run::resource_monitor::ResourceMonitor;
-use vouchsafe_load::run::result::RunResult;
 use vouchsafe_load::traffic::pace::{Pace, RunLength};
 use vouchsafe_load::traffic::workload::Workload;
 
@@ -74,64 +72,28 @@ impl Turn {
 
 /// Loads and audits one target. Blocks the thread during the load.
 pub(crate) async fn run_turn(target: &Target, load: LoadSettings) -> anyhow::Result<Turn> {
-    let mut turns =
-        run_concurrent_turns(std::slice::from_ref(target), target.monitored.clone(), load).await?;
-    turns.pop().context("one target has one turn")
-}
-
-/// Loads all targets concurrently with the same load and audits them. Costs per order cover all orders and all
-/// monitored processes, and are repeated in each turn. Blocks as [`run_turn`] does.
-pub(crate) async fn run_concurrent_turns(
-    targets: &[Target],
-    subject: MonitorTarget,
-    load: LoadSettings,
-) -> anyhow::Result<Vec<Turn>> {
-    let mut auditors = Vec::with_capacity(targets.len());
-    let mut plans = Vec::with_capacity(targets.len());
-    for target in targets {
-        let mut auditor = PartnerClient::new(&target.url, target.credentials.clone())?;
-        let opening = target.audit_method.capture_baseline(&mut auditor).await?;
-        auditors.push((target, auditor, opening));
-        plans.push(load_plan(target, load)?);
-    }
+    let mut auditor = PartnerClient::new(&target.url, target.credentials.clone())?;
+    let opening = target.audit_method.capture_baseline(&mut auditor).await?;
+    let plan = load_plan(target, load)?;
     let progress = Progress::default();
-    let monitor = ResourceMonitor::start(subject, &progress, Duration::from_secs(load.seconds))?;
-    let results = run_all(plans, &progress)?;
+    let length = Duration::from_secs(load.seconds);
+    let monitor = ResourceMonitor::start(target.monitored.clone(), &progress, length)?;
+    let result = run_load(plan, &progress)?;
     let usage = monitor.stop()?;
     let load_average = load_average();
-    let mut turns = Vec::with_capacity(targets.len());
-    for ((target, mut auditor, opening), result) in auditors.into_iter().zip(results) {
-        let metrics = RunMetrics::from_run(describe_setup(target, load), &result);
-        let audit = target
-            .audit_method
-            .audit(&mut auditor, opening, result.tally.acknowledgements)
-            .await?;
-        turns.push(Turn {
-            orders_per_s: metrics.orders_per_s,
-            orders: metrics.orders,
-            latency_ms: metrics.latency_ms,
-            outcomes: metrics.outcomes,
-            costs: usage.costs.clone(),
-            audit,
-            load_average,
-        });
-    }
-    Ok(turns)
-}
-
-/// Runs all plans concurrently.
-fn run_all(plans: Vec<LoadPlan>, progress: &Progress) -> anyhow::Result<Vec<RunResult>> {
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = plans
-            .into_iter()
-            .map(|load_plan| scope.spawn(|| run_load(load_plan, progress)))
-            .collect();
-        let results = threads.into_iter().map(|thread| {
-            thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
-        results.collect()
+    let metrics = RunMetrics::from_run(describe_setup(target, load), &result);
+    let audit = target
+        .audit_method
+        .audit(&mut auditor, opening, result.tally.acknowledgements)
+        .await?;
+    Ok(Turn {
+        orders_per_s: metrics.orders_per_s,
+        orders: metrics.orders,
+        latency_ms: metrics.latency_ms,
+        outcomes: metrics.outcomes,
+        costs: usage.costs,
+        audit,
+        load_average,
     })
 }
 

@@ -32,7 +32,6 @@ pub(super) struct PeerState {
 pub(super) enum OrderHandler {
     RowLocks(PgPool),
     Floor(FloorBatcher),
-    SignatureOnly,
 }
 
 impl PeerState {
@@ -111,7 +110,6 @@ async fn execute_order(order_handler: &OrderHandler, draft: OrderDraft) -> Resul
             batcher.write(order).await?;
             Ok(created_response(&draft))
         }
-        OrderHandler::SignatureOnly => Ok(created_response(&draft)),
     }
 }
 

@@ -1,11 +1,10 @@
 //! The peer: a reference implementation of the order API with one transaction per order and row locks, for comparison
-//! with the service, and two reduced variants as bounds.
+//! with the service, and a reduced variant as a bound.
 //!
 //! | Mode | Processing | Purpose |
 //! |---|---|---|
 //! | `row-locks` | sells in one transaction per order | reference for the service |
 //! | `floor` | writes five plain rows per order in batches, without verification | bound by database and HTTP |
-//! | `signature-only` | checks the signature and responds | bound by HTTP |
 //!
 //! Rule: every feature of the service that the peer omits favours the peer. `load/README.md` lists the omissions.
 
@@ -35,8 +34,6 @@ pub enum PeerMode {
     RowLocks,
     /// Write plain inserts in batches
     Floor,
-    /// Respond without writing
-    SignatureOnly,
 }
 
 impl PeerMode {

@@ -29,7 +29,6 @@ pub(crate) async fn create_tables(options: &PgConnectOptions, mode: PeerMode) ->
         _ if exists => &[],
         PeerMode::RowLocks => &[SCHEMA, PLACE_ORDER],
         PeerMode::Floor => &[FLOOR_SCHEMA],
-        PeerMode::SignatureOnly => &[],
     };
     for script in scripts {
         connection.execute(*script).await?;

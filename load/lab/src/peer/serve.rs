@@ -77,10 +77,6 @@ pub fn serve(settings: &PeerSettings) -> anyhow::Result<()> {
                 let batcher = FloorBatcher::start(&options, partner_id).await?;
                 listen(move || state(OrderHandler::Floor(batcher.clone()))).await
             }
-            PeerMode::SignatureOnly => {
-                let state = worker_state(settings, Uuid::now_v7());
-                listen(move || state(OrderHandler::SignatureOnly)).await
-            }
         }
     })
 }

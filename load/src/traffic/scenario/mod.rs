@@ -49,6 +49,8 @@ pub struct Scenario {
     #[serde(default)]
     pub webhooks: bool,
     #[serde(default)]
+    pub consoles: Option<OpenConsoles>,
+    #[serde(default)]
     pub pauses: Option<PauseSchedule>,
     /// Number of kills and restarts after the load.
     #[serde(default)]
@@ -177,6 +179,16 @@ pub struct RequestShare {
     pub kind: RequestKind,
     /// Relative to the other weights.
     pub weight: f64,
+}
+
+/// Operators who watch the load: each console follows the live feed and loads a page every two seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenConsoles {
+    pub count: u32,
+    /// Actors that are started before the load and that no order of it uses.
+    #[serde(default)]
+    pub idle_actors: u32,
 }
 
 /// Repeated pauses of Postgres.

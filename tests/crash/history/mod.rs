@@ -4,9 +4,9 @@
 //! Rule: `fail` is a definite refusal, `info` an unknown outcome. An invocation without a completion counts as
 //! `info`. A history contains hashes of codes, never codes.
 
-pub mod check;
+pub(crate) mod check;
 mod facts;
-pub mod recorder;
+pub(crate) mod recorder;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// Type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum EventKind {
+pub(crate) enum EventKind {
     /// Written before sending.
     Invoke,
     Ok,
@@ -29,7 +29,7 @@ pub enum EventKind {
 /// Called endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Call {
+pub(crate) enum Call {
     Order,
     GetOrder,
     Codes,
@@ -37,83 +37,80 @@ pub enum Call {
 
 /// Facts of a 2xx order response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OrderFacts {
+pub(crate) struct OrderFacts {
     /// For example `DELIVERED`.
-    pub order_status: String,
+    pub(crate) order_status: String,
     /// The digits of the response.
-    pub total_amount: String,
-    pub currency: String,
+    pub(crate) total_amount: String,
+    pub(crate) currency: String,
     /// Voucher ids, in the order of the response.
-    pub vouchers: Vec<String>,
+    pub(crate) vouchers: Vec<String>,
 }
 
 /// Hash of the code of one voucher.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CodeFact {
-    pub voucher_id: String,
+pub(crate) struct CodeFact {
+    pub(crate) voucher_id: String,
     /// SHA-256 of code and PIN, hex.
-    pub code_hash: String,
+    pub(crate) code_hash: String,
 }
 
 /// One line of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
+pub(crate) struct Event {
     /// Links a completion to its invocation.
-    pub op_id: u64,
+    pub(crate) op_id: u64,
     /// Client number; a client has one operation in flight.
-    pub proc: u32,
+    pub(crate) proc: u32,
     #[serde(rename = "type")]
-    pub kind: EventKind,
-    pub f: Call,
-    pub partner: String,
+    pub(crate) kind: EventKind,
+    pub(crate) f: Call,
+    pub(crate) partner: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
+    pub(crate) key: Option<String>,
     /// SHA-256 of the request body, hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub req_hash: Option<String>,
+    pub(crate) req_hash: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<u16>,
+    pub(crate) status: Option<u16>,
     /// `error.code` of an error response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
+    pub(crate) code: Option<String>,
     /// SHA-256 of the response body, hex; of an order that is read, as if no code had been read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub body_hash: Option<String>,
+    pub(crate) body_hash: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub order_id: Option<String>,
+    pub(crate) order_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub order: Option<OrderFacts>,
+    pub(crate) order: Option<OrderFacts>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub codes: Option<Vec<CodeFact>>,
+    pub(crate) codes: Option<Vec<CodeFact>>,
     /// Monotonic nanoseconds since the start of the recording.
-    pub t_ns: u64,
+    pub(crate) t_ns: u64,
 }
 
 impl Event {
     /// Whether the outcome is definite.
-    #[must_use]
-    pub fn is_definite(&self) -> bool {
+    pub(crate) fn is_definite(&self) -> bool {
         matches!(self.kind, EventKind::Ok | EventKind::Fail)
     }
 }
 
 /// An invocation with its completion, if any.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Op {
-    pub invoke: Event,
-    pub completion: Option<Event>,
+pub(crate) struct Op {
+    pub(crate) invoke: Event,
+    pub(crate) completion: Option<Event>,
 }
 
 impl Op {
     /// The completion, if its outcome is definite.
-    #[must_use]
-    pub fn definite(&self) -> Option<&Event> {
+    pub(crate) fn definite(&self) -> Option<&Event> {
         self.completion.as_ref().filter(|event| event.is_definite())
     }
 
     /// The completion, if it is a 2xx response.
-    #[must_use]
-    pub fn ok(&self) -> Option<&Event> {
+    pub(crate) fn ok(&self) -> Option<&Event> {
         self.completion
             .as_ref()
             .filter(|event| event.kind == EventKind::Ok)
@@ -122,7 +119,7 @@ impl Op {
 
 /// Reason for an unreadable history.
 #[derive(Debug, thiserror::Error)]
-pub enum HistoryError {
+pub(crate) enum HistoryError {
     #[error("cannot read the history")]
     Read(#[source] std::io::Error),
     #[error("line {line} is not an event")]
@@ -139,14 +136,14 @@ pub enum HistoryError {
 
 /// Operations in the order of their ids.
 #[derive(Clone, Debug, Default)]
-pub struct History {
+pub(crate) struct History {
     ops: BTreeMap<u64, Op>,
 }
 
 impl History {
     /// # Errors
     /// If an id has two invocations, or a completion without an open invocation.
-    pub fn from_events(events: impl IntoIterator<Item = Event>) -> Result<Self, HistoryError> {
+    pub(crate) fn from_events(events: impl IntoIterator<Item = Event>) -> Result<Self, HistoryError> {
         let mut history = Self::default();
         for event in events {
             history.add(event)?;
@@ -156,7 +153,7 @@ impl History {
 
     /// # Errors
     /// As [`History::from_events`].
-    pub fn add(&mut self, event: Event) -> Result<(), HistoryError> {
+    pub(crate) fn add(&mut self, event: Event) -> Result<(), HistoryError> {
         let op_id = event.op_id;
         if event.kind == EventKind::Invoke {
             return match self.ops.insert(
@@ -184,7 +181,7 @@ impl History {
     ///
     /// # Errors
     /// [`HistoryError`] if the file is unreadable or contains anything else.
-    pub fn read(path: &Path) -> Result<Self, HistoryError> {
+    pub(crate) fn read(path: &Path) -> Result<Self, HistoryError> {
         Self::parse(&std::fs::read(path).map_err(HistoryError::Read)?)
     }
 
@@ -208,7 +205,7 @@ impl History {
     }
 
     /// The operations in the order of their ids.
-    pub fn ops(&self) -> impl Iterator<Item = &Op> {
+    pub(crate) fn ops(&self) -> impl Iterator<Item = &Op> {
         self.ops.values()
     }
 }

@@ -1,10 +1,35 @@
 //! Extraction of history facts from responses: kind, hashes, and data about orders, vouchers and codes.
 
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::{Call, CodeFact, Event, EventKind, OrderFacts};
-use crate::ApiResponse;
-use crate::wire::{CodesView, OrderView, without_first_reads};
+use vouchsafe_api_client::ApiResponse;
+use vouchsafe_api_client::wire::{OrderView, without_first_reads};
+
+/// Response of the codes endpoint.
+#[derive(Deserialize)]
+struct CodesView {
+    order_id: String,
+    data: Vec<VoucherCodes>,
+}
+
+/// Secret values of one voucher. No `Debug`: a code must not appear in the output of a test.
+#[derive(Deserialize)]
+struct VoucherCodes {
+    voucher_id: String,
+    /// Code, and PIN, serial or URL if the product has them.
+    credentials: Vec<CodePart>,
+}
+
+/// One secret value of a voucher.
+#[derive(Deserialize)]
+struct CodePart {
+    /// `code`, `pin`, `serial` or `url`.
+    #[serde(rename = "type")]
+    kind: String,
+    value: String,
+}
 
 /// Turns an invocation event into the completion event of a response.
 pub(crate) fn complete_event(event: &mut Event, response: &ApiResponse) {
@@ -53,7 +78,7 @@ fn order_facts(order: &OrderView<'_>) -> OrderFacts {
 }
 
 fn code_facts(view: &CodesView) -> Vec<CodeFact> {
-    let fact = |voucher: &crate::wire::VoucherCodes| {
+    let fact = |voucher: &VoucherCodes| {
         // Serial and URL are excluded: only code and PIN must be unique.
         let mut secret: Vec<_> = voucher
             .credentials

@@ -1,7 +1,7 @@
 //! Violations of the history rules, with the operations that show them.
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Violation {
+pub(crate) enum Violation {
     #[error("operation {op_id}: a 2xx response lacks fields of the API contract")]
     MalformedResponse { op_id: u64 },
     #[error("partner {partner}, key {key}: operations {first} and {second} received different responses")]

@@ -28,28 +28,28 @@ mod tests;
 
 use super::{Call, History, Op};
 
-pub use violation::Violation;
+pub(crate) use violation::Violation;
 
 /// Contents of a history without violations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct HistorySummary {
-    pub operations: usize,
-    pub keys: usize,
+pub(crate) struct HistorySummary {
+    pub(crate) operations: usize,
+    pub(crate) keys: usize,
     /// Order calls with unknown outcome that a repetition under the key settled.
-    pub settled_by_replay: usize,
+    pub(crate) settled_by_replay: usize,
     /// Distinct orders with a 2xx response.
-    pub acknowledged_orders: usize,
+    pub(crate) acknowledged_orders: usize,
     /// Reads that returned an acknowledged order unchanged.
-    pub read_backs: usize,
-    pub vouchers: usize,
-    pub codes: usize,
+    pub(crate) read_backs: usize,
+    pub(crate) vouchers: usize,
+    pub(crate) codes: usize,
 }
 
 /// Checks all rules of the module table.
 ///
 /// # Errors
 /// The first violation, with the operations that show it.
-pub fn check(history: &History) -> Result<HistorySummary, Violation> {
+pub(crate) fn check(history: &History) -> Result<HistorySummary, Violation> {
     check_well_formed(history)?;
     let keys = responses::group_by_key(history);
     let settled_by_replay = responses::check(&keys)?;

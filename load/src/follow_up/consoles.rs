@@ -1,5 +1,6 @@
 //! Open consoles: each follows the live feed, and loads the overview and the page of actors every few seconds.
 
+use std::fmt;
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
@@ -8,9 +9,13 @@ use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
-use vouchsafe_load::deployment::TestDeployment;
-use vouchsafe_load::deployment::operator::Operator;
-use vouchsafe_load::stoppable_thread::{StopSignal, StoppableThread};
+
+use super::idle_actors::count_actors;
+use crate::audit::Check;
+use crate::deployment::TestDeployment;
+use crate::deployment::operator::Operator;
+use crate::stoppable_thread::{StopSignal, StoppableThread};
+use crate::traffic::scenario::OpenConsoles;
 
 /// Pages that a console loads in turn.
 const PAGES: [&str; 2] = ["/", "/actors"];
@@ -25,7 +30,7 @@ const STOP_INTERVAL: Duration = Duration::from_millis(100);
 const EVENT: &[u8] = b"event: sample";
 
 /// What all consoles received.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ConsoleTally {
     /// Events of the live feeds.
     pub events: u64,
@@ -36,20 +41,43 @@ pub struct ConsoleTally {
 }
 
 impl ConsoleTally {
-    /// Reason for a turn in which the consoles did not get what they show: an event per second and half of the pages.
-    pub(super) fn rejection_reason(&self, consoles: usize) -> Option<String> {
-        let seconds = self.seconds * consoles as f64;
-        let is_complete = self.events as f64 >= 0.8 * seconds - consoles as f64
+    /// Reason for a run in which the consoles did not get what they show: an event per second and half of the pages.
+    fn rejection_reason(&self, consoles: u32) -> Option<String> {
+        let seconds = self.seconds * f64::from(consoles);
+        let is_complete = self.events as f64 >= 0.8 * seconds - f64::from(consoles)
             && self.pages as f64 >= 0.5 * seconds / PAGE_INTERVAL.as_secs_f64();
+        (!is_complete).then(|| format!("{consoles} {self}"))
+    }
+}
+
+impl fmt::Display for ConsoleTally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             events,
             pages,
             seconds,
         } = self;
-        (!is_complete).then(|| {
-            format!("{consoles} consoles received {events} events and {pages} pages in {seconds:.0} s")
-        })
+        write!(f, "consoles: {events} events and {pages} pages in {seconds:.0} s")
     }
+}
+
+/// Checks that the consoles received what they show, and that all actors were live: an absent console costs nothing.
+pub(crate) async fn check_consoles(
+    operator: &mut Operator,
+    expected: OpenConsoles,
+    tally: &ConsoleTally,
+) -> Check {
+    let result = match count_actors(operator).await {
+        Err(error) => Err(error.to_string()),
+        Ok(actors) if actors < u64::from(expected.idle_actors) => {
+            Err(format!("{actors} of {} actors live", expected.idle_actors))
+        }
+        Ok(actors) => match tally.rejection_reason(expected.count) {
+            Some(reason) => Err(reason),
+            None => Ok(format!("{actors} live actors, {tally}")),
+        },
+    };
+    Check::new("consoles served", result)
 }
 
 impl AddAssign for ConsoleTally {
@@ -60,10 +88,10 @@ impl AddAssign for ConsoleTally {
 }
 
 /// Consoles on a thread of their own, apart from the load.
-pub(super) struct Consoles(StoppableThread<anyhow::Result<ConsoleTally>>);
+pub(crate) struct Consoles(StoppableThread<anyhow::Result<ConsoleTally>>);
 
 impl Consoles {
-    pub(super) fn open(deployment: &TestDeployment, count: usize) -> anyhow::Result<Self> {
+    pub(crate) fn open(deployment: &TestDeployment, count: u32) -> anyhow::Result<Self> {
         let (url, token) = (deployment.admin_url(), deployment.operator_token()?);
         let run = move |stop: StopSignal| {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -78,17 +106,12 @@ impl Consoles {
     ///
     /// # Errors
     /// If a console was refused.
-    pub(super) fn close(self) -> anyhow::Result<ConsoleTally> {
+    pub(crate) fn close(self) -> anyhow::Result<ConsoleTally> {
         self.0.stop()
     }
 }
 
-async fn run_consoles(
-    url: &str,
-    token: &str,
-    count: usize,
-    stop: &StopSignal,
-) -> anyhow::Result<ConsoleTally> {
+async fn run_consoles(url: &str, token: &str, count: u32, stop: &StopSignal) -> anyhow::Result<ConsoleTally> {
     let started = Instant::now();
     let until_stopped = async {
         // Looks without waiting: the consoles share the thread.
@@ -171,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turn_counts_only_if_the_consoles_received_what_they_show() {
+    fn run_counts_only_if_the_consoles_received_what_they_show() {
         let received = |events, pages| ConsoleTally {
             events,
             pages,

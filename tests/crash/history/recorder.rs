@@ -8,11 +8,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::{Call, Event, EventKind, History, facts};
-use crate::{ApiResponse, RequestFailure};
+use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
 /// A request that is about to be sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Intent<'a> {
+pub(crate) struct Intent<'a> {
     proc: u32,
     call: Call,
     partner: &'a str,
@@ -23,8 +23,7 @@ pub struct Intent<'a> {
 
 impl<'a> Intent<'a> {
     /// `POST /orders` by client `proc` of `partner`.
-    #[must_use]
-    pub fn order(proc: u32, partner: &'a str, key: &'a str, body: &'a [u8]) -> Self {
+    pub(crate) fn order(proc: u32, partner: &'a str, key: &'a str, body: &'a [u8]) -> Self {
         Self {
             proc,
             call: Call::Order,
@@ -36,8 +35,7 @@ impl<'a> Intent<'a> {
     }
 
     /// `GET` of an order.
-    #[must_use]
-    pub fn get_order(proc: u32, partner: &'a str, order_id: &'a str) -> Self {
+    pub(crate) fn get_order(proc: u32, partner: &'a str, order_id: &'a str) -> Self {
         Self {
             proc,
             call: Call::GetOrder,
@@ -49,8 +47,7 @@ impl<'a> Intent<'a> {
     }
 
     /// `GET` of an order's codes.
-    #[must_use]
-    pub fn codes(proc: u32, partner: &'a str, order_id: &'a str) -> Self {
+    pub(crate) fn codes(proc: u32, partner: &'a str, order_id: &'a str) -> Self {
         Self {
             call: Call::Codes,
             ..Self::get_order(proc, partner, order_id)
@@ -60,11 +57,11 @@ impl<'a> Intent<'a> {
 
 /// An operation without a completion. Dropping it leaves the operation open in the history.
 #[derive(Debug)]
-pub struct PendingOperation(Event);
+pub(crate) struct PendingOperation(Event);
 
 /// Writes a history; all clients of a test share it.
 #[derive(Debug)]
-pub struct Recorder {
+pub(crate) struct Recorder {
     started: Instant,
     event_log: Mutex<EventLog>,
 }
@@ -76,8 +73,7 @@ struct EventLog {
 }
 
 impl Recorder {
-    #[must_use]
-    pub fn in_memory() -> Self {
+    pub(crate) fn in_memory() -> Self {
         Self::with_file(None)
     }
 
@@ -85,7 +81,7 @@ impl Recorder {
     ///
     /// # Errors
     /// If the file exists or cannot be created.
-    pub fn create(path: &Path) -> io::Result<Self> {
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
         Ok(Self::with_file(Some(File::create_new(path)?)))
     }
 
@@ -103,7 +99,7 @@ impl Recorder {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn invoke(&self, intent: Intent<'_>) -> io::Result<PendingOperation> {
+    pub(crate) fn invoke(&self, intent: Intent<'_>) -> io::Result<PendingOperation> {
         let mut event_log = self.event_log();
         let event = Event {
             op_id: event_log.events.len() as u64,
@@ -129,7 +125,7 @@ impl Recorder {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn complete(
+    pub(crate) fn complete(
         &self,
         pending: PendingOperation,
         outcome: &Result<ApiResponse, RequestFailure>,
@@ -146,8 +142,7 @@ impl Recorder {
         self.event_log().write(event)
     }
 
-    #[must_use]
-    pub fn history(&self) -> History {
+    pub(crate) fn history(&self) -> History {
         let events = self.event_log().events.clone();
         let Ok(history) = History::from_events(events) else {
             unreachable!("the recorder creates one invocation and at most one completion per id")
