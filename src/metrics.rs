@@ -163,6 +163,8 @@ impl Metrics {
         let build = BuildLabels {
             version: env!("CARGO_PKG_VERSION"),
             profile: env!("VOUCHSAFE_PROFILE"),
+            commit: env!("VOUCHSAFE_COMMIT"),
+            rustc: env!("VOUCHSAFE_RUSTC"),
             span_export: if cfg!(feature = "otlp") { "otlp" } else { "none" },
         };
         metrics.own.build.get_or_create(&build).set(1);

@@ -49,5 +49,7 @@ pub(super) struct RouteLabels {
 pub(super) struct BuildLabels {
     pub(super) version: &'static str,
     pub(super) profile: &'static str,
+    pub(super) commit: &'static str,
+    pub(super) rustc: &'static str,
     pub(super) span_export: &'static str,
 }

@@ -20,9 +20,6 @@ use super::environment::select_environment;
 const PROFILE: &str = "profile";
 const COMMIT: &str = "commit";
 
-/// Directories in which cargo puts the programs of a profile.
-const PROFILES: [&str; 3] = ["debug", "dist", "release"];
-
 /// Size of a write in the sync measurement: a page of the write-ahead log.
 const PAGE_BYTES: usize = 8_192;
 
@@ -37,7 +34,7 @@ pub struct Conditions {
     pub started_at: String,
     /// Name and version that the service reports; `None` if the generator did not start it.
     pub program: Option<String>,
-    /// Build profile that the service reports. Without such a report, the directory in which cargo put the program.
+    /// Build profile that the service reports; `None` without such a report.
     pub profile: Option<String>,
     /// All that the service reports about its build, such as its commit.
     pub build: BTreeMap<String, String>,
@@ -67,7 +64,7 @@ impl Conditions {
         Self {
             started_at: now_rfc3339(),
             program: program.and_then(read_version),
-            profile: program.and_then(profile_of),
+            profile: None,
             build: BTreeMap::new(),
             environment: program.map(|_| select_environment(std::env::vars())),
             cpu_model: read_value("/proc/cpuinfo", "model name"),
@@ -87,7 +84,7 @@ impl Conditions {
     #[must_use]
     pub fn with_build(self, build: BTreeMap<String, String>) -> Self {
         Self {
-            profile: build.get(PROFILE).cloned().or(self.profile),
+            profile: build.get(PROFILE).cloned(),
             build,
             ..self
         }
@@ -184,11 +181,6 @@ fn read_version(program: &Path) -> Option<String> {
     output.status.success().then(|| text.trim().to_owned())
 }
 
-fn profile_of(program: &Path) -> Option<String> {
-    let directory = program.parent()?.file_name()?.to_str()?;
-    PROFILES.contains(&directory).then(|| directory.to_owned())
-}
-
 /// The first value of a file of lines `name : value`.
 fn read_value(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
@@ -236,18 +228,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn profile_is_the_directory_of_cargo() {
-        for (path, profile) in [
-            ("target/release/vouchsafe", Some("release")),
-            ("/x/target/dist/vouchsafe", Some("dist")),
-            ("/usr/bin/vouchsafe", None),
-            ("vouchsafe", None),
-        ] {
-            assert_eq!(profile_of(Path::new(path)).as_deref(), profile, "{path}");
-        }
-    }
-
-    #[test]
     fn proc_values_are_parsed() {
         let text = "processor\t: 0\nmodel name\t: AMD EPYC: 7B13\nmodel name\t: other\n";
         assert_eq!(parse_value(text, "model name").as_deref(), Some("AMD EPYC: 7B13"));
@@ -273,13 +253,9 @@ mod tests {
         let build = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let conditions = Conditions {
             program: Some("vouchsafe 0.2.0".to_owned()),
-            profile: Some("dist".to_owned()),
             ..Conditions::default()
         };
-        assert_eq!(
-            conditions.clone().with_build(BTreeMap::new()).profile.as_deref(),
-            Some("dist")
-        );
+        assert_eq!(conditions.clone().with_build(BTreeMap::new()).profile, None);
         let rows = conditions.with_build(build.into()).rows();
         assert_eq!(rows[1].1, "vouchsafe 0.2.0, profile release, commit 1eb9169");
         assert_eq!(rows[6].1, "unknown");
