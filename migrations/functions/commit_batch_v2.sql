@@ -130,7 +130,7 @@ DECLARE
     v_adding   jsonb; -- the same with what the current record adds
     v_counter  text;
     v_free     bigint;
-    v_quarantined boolean; -- null: nothing is returned, or the database was never checked
+    v_epoch    bigint; -- cleared_epoch of returned vouchers; null: nothing is returned, or the database was never checked
 BEGIN
     -- The fence. Recovery waits for this row lock and reads from the row whether the batch committed.
     UPDATE lanes AS l
@@ -195,8 +195,8 @@ BEGIN
             -- A release or a quarantine waits until the returned voucher is visible to it, or is visible here: else the one would leave
             -- it in quarantine for good, and the other would miss it. Before orders and chunks, which a comparison, a quarantine and
             -- a release lock after this row.
-            SELECT q.quarantined_at IS NOT NULL
-              INTO v_quarantined
+            SELECT CASE WHEN q.quarantined_at IS NULL THEN q.quarantine_epoch ELSE q.quarantine_epoch - 1 END
+              INTO v_epoch
               FROM continuity AS q
              WHERE q.only_row
                FOR SHARE /* guard: continuity-lock */;
@@ -322,7 +322,9 @@ BEGIN
                ) AS c
             ON true
            AND c.node = p_node /* guard: chunk-node */
-           AND c.incarnation = p_incarnation /* guard: chunk-incarnation */;
+           AND c.incarnation = p_incarnation /* guard: chunk-incarnation */
+           -- A quarantine waits for this transaction, which has written its lane's row before, or is visible here.
+           AND c.cleared_epoch = COALESCE((SELECT q.quarantine_epoch FROM continuity AS q WHERE q.only_row), 0) /* guard: chunk-cleared */;
 
         -- Vouchers. The primary key decides; vouchers outside of our chunks are not written.
         BEGIN
@@ -555,7 +557,7 @@ BEGIN
              WHERE v_verdict[b.record] = 0
         ), made AS (
             INSERT INTO chunks AS k (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id,
-                                     reservation_id, quarantined)
+                                     reservation_id, cleared_epoch)
             SELECT b.product_id, b.denomination, min(b.expiry),
                    CASE WHEN count(*) = count(b.expiry) THEN max(b.expiry) END, min(b.new_id), max(b.new_id),
                    CASE WHEN EXISTS (
@@ -566,7 +568,7 @@ BEGIN
                         THEN gen_random_uuid()
                    END,
                    -- The voucher may have come back on a lost timeline too, and have been sold again there.
-                   COALESCE(v_quarantined, false)
+                   COALESCE(v_epoch, 0)
               FROM back AS b
              GROUP BY b.begins, b.product_id, b.denomination
             RETURNING k.chunk_id, k.first_stock_id

@@ -26,6 +26,7 @@ DECLARE
     v_valid_on date;
     v_loaded bigint[];
     v_loaded_to integer := 0;
+    v_epoch bigint := quarantine_epoch_v1();
 BEGIN
     FOR place IN 1 .. cardinality(p_products) LOOP
         v_product := p_products[place];
@@ -41,7 +42,7 @@ BEGIN
            AND c.denomination = v_denomination
            AND NOT c.emptied
            AND c.reservation_id IS NULL
-           AND NOT c.quarantined
+           AND c.cleared_epoch = v_epoch
            AND (c.last_expiry IS NULL OR c.last_expiry >= v_valid_on)
            AND NOT c.chunk_id = ANY (v_loaded)
            AND (c.node IS NULL OR c.node = p_node

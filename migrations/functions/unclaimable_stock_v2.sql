@@ -16,6 +16,8 @@ SET enable_hashjoin = off
 SET enable_mergejoin = off
 SET jit = off
 AS $$
+DECLARE
+    v_epoch bigint := quarantine_epoch_v1();
 BEGIN
     -- ORDER BY matches the SKU's index, so the planner reads that index and no other.
     PERFORM
@@ -24,7 +26,7 @@ BEGIN
         AND c.denomination = p_denomination
         AND NOT c.emptied
         AND c.reservation_id IS NOT NULL
-        AND NOT c.quarantined
+        AND c.cleared_epoch = v_epoch
         AND (c.last_expiry IS NULL OR c.last_expiry >= p_valid_on)
         AND CASE WHEN EXISTS (SELECT FROM purchases AS p WHERE p.purchase_id = c.reservation_id AND NOT p.ended) THEN false
                  ELSE has_free_stock_v1(c.first_stock_id, c.last_stock_id, p_valid_on)
@@ -40,7 +42,7 @@ BEGIN
         AND c.denomination = p_denomination
         AND NOT c.emptied
         AND c.reservation_id IS NULL
-        AND NOT c.quarantined
+        AND c.cleared_epoch = v_epoch
         AND NOT c.chunk_id = ANY (p_loaded)
         AND (c.last_expiry IS NULL OR c.last_expiry >= p_valid_on)
         AND has_free_stock_v1(c.first_stock_id, c.last_stock_id, p_valid_on)
@@ -54,10 +56,10 @@ BEGIN
       WHERE c.product_id = p_product
         AND c.denomination = p_denomination
         AND NOT c.emptied
-        AND c.quarantined
+        AND c.cleared_epoch < v_epoch
         AND (c.last_expiry IS NULL OR c.last_expiry >= p_valid_on)
         AND has_free_stock_v1(c.first_stock_id, c.last_stock_id, p_valid_on)
-      ORDER BY c.first_expiry NULLS LAST, c.chunk_id
+      ORDER BY c.cleared_epoch, c.first_expiry NULLS LAST, c.chunk_id
       LIMIT 1;
     IF FOUND THEN
         RETURN 'quarantined';

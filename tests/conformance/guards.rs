@@ -1,7 +1,7 @@
 //! Mutation tests of the guards of commits and flushes: each guard is removed, and its conformance cases must fail.
 //!
 //! A comment marks the guard in the SQL text, and the test replaces the condition on that line: in `commit_batch_v2` by replacing
-//! the installed function, in other statements by the proxy. [`GUARDS`] apply to every store; nine more are specific to Postgres.
+//! the installed function, in other statements by the proxy. [`GUARDS`] apply to every store; the others are specific to Postgres.
 
 use std::panic::AssertUnwindSafe;
 
@@ -40,6 +40,11 @@ const GUARD_EDITS: &[(&str, &str, &str)] = &[
     ("chunk-lock", "FOR SHARE", ""),
     ("chunk-node", "AND c.node = p_node", ""),
     ("chunk-incarnation", "AND c.incarnation = p_incarnation", ""),
+    (
+        "chunk-cleared",
+        "AND c.cleared_epoch = COALESCE((SELECT q.quarantine_epoch FROM continuity AS q WHERE q.only_row), 0)",
+        "",
+    ),
     ("voucher", "v_verdict[v_record] := 3", "NULL"),
     ("wallet-lock", "FOR UPDATE", ""),
     (
@@ -63,9 +68,9 @@ const GUARD_EDITS: &[(&str, &str, &str)] = &[
     ("return-once", "AND a.returned_at IS NULL", ""),
 ];
 
-/// Guards of other statements, each with an edit: of those that recover and open a lane, of the comparison with sold vouchers, and of
-/// the flush of deliveries.
-const STATEMENT_EDITS: [(&str, Edit); 6] = [
+/// Guards of other statements, each with an edit: of those that recover and open a lane, of the quarantine and the comparison with sold
+/// vouchers, and of the flush of deliveries.
+const STATEMENT_EDITS: [(&str, Edit); 7] = [
     (
         "incarnation",
         (
@@ -83,6 +88,13 @@ const STATEMENT_EDITS: [(&str, Edit); 6] = [
     (
         "compared-order",
         ("FOR NO KEY UPDATE OF o /* guard: compared-order */", ""),
+    ),
+    (
+        "running-commits",
+        (
+            "LOCK TABLE lanes IN SHARE MODE /* guard: running-commits */",
+            "SELECT",
+        ),
     ),
     ("lease", ("p.lease = $2", "$2::bigint IS NOT NULL")),
     ("lease-owner", ("p.leased_by = $12", "$12::text IS NOT NULL")),
@@ -115,7 +127,7 @@ watched! {
     without_key_forever "key-forever" key_without_expiry_never_expires;
     without_order_moved "order-moved" change_of_outdated_order_is_stale;
     without_retrieved "retrieved" retrieved_voucher_is_not_returned;
-    without_continuity_lock "continuity-lock" voucher_returned_during_release_is_for_sale voucher_returned_during_quarantine_is_quarantined;
+    without_continuity_lock "continuity-lock" voucher_returned_during_release_is_for_sale;
     without_return_unread "return-unread" voucher_read_beside_its_cancellation_is_not_returned;
     without_return_once "return-once" voucher_in_two_returns_of_a_batch_is_returned_once;
     without_compared_order "compared-order" comparison_waits_for_cancellation_and_withdraws_returned_voucher;
@@ -127,6 +139,8 @@ watched! {
     without_chunk_node "chunk-node" chunk_of_another_node_is_stale chunk_taken_over_while_blocked_is_stale;
     without_chunk_incarnation "chunk-incarnation" chunk_of_earlier_incarnation_is_stale;
     without_chunk_lock "chunk-lock" chunk_locked_by_running_batch_keeps_its_owner;
+    without_chunk_cleared "chunk-cleared" voucher_of_quarantined_chunk_is_stale;
+    without_running_commits "running-commits" quarantine_waits_for_running_commit;
     without_voucher "voucher" allocated_voucher_is_stale void_voucher_is_stale;
     without_give_back_key "give-back-key" stale_record_releases_its_key;
     without_give_back_vouchers "give-back-vouchers" stale_record_releases_its_vouchers vouchers_of_order_beyond_a_cap_are_free;

@@ -3,6 +3,8 @@
 //! Row counts come from `auto_explain`. One partner has 100,000 orders over 100 days, other partners fewer; the searched rows
 //! are at the far end.
 
+#[path = "list_plans/comparison.rs"]
+mod comparison;
 #[path = "list_plans/filled.rs"]
 mod filled;
 #[path = "list_plans/monitoring.rs"]
@@ -36,6 +38,7 @@ async fn list_page_reads_few_rows() {
     check_lookups_by_id(&lists).await;
     check_audit_log(&lists).await;
     check_stock_levels(&lists).await;
+    comparison::check_comparison(&lists).await;
     search::check_search(&lists).await;
     monitoring::check_monitoring(&lists).await;
     check_each_index_is_needed(&lists).await;

@@ -57,6 +57,8 @@ cases! {
     voucher_in_two_returns_of_a_batch_is_returned_once
     voucher_returned_during_release_is_for_sale
     voucher_returned_during_quarantine_is_quarantined
+    voucher_of_quarantined_chunk_is_stale
+    quarantine_waits_for_running_commit
 }
 
 /// Debits the wallet as another writer of the ledger.

@@ -1,12 +1,14 @@
-//! Query plans of stock counts and levels over tables that grew since the last `ANALYZE`.
+//! Query plans of stock counts, levels and comparisons with sold vouchers over tables that grew since the last `ANALYZE`.
 //!
 //! Autovacuum analyses a table up to a minute after it was filled; until then the planner assumes defaults.
 
 use sqlx::Executor as _;
 use tokio::runtime::Handle;
+use uuid::Uuid;
+use vouchsafe_domain::ids::VoucherId;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::Subject as _;
-use vouchsafe_store::PgStore;
+use vouchsafe_store::{AuditActor, PgStore, SoldVoucher, SoldVoucherOutcome};
 
 use crate::explain::{EXPLAIN, lock_log, plans, rows_read};
 use crate::subject::PgSubject;
@@ -28,7 +30,7 @@ const EXECUTIONS: usize = 6;
 const MAX_ROWS: f64 = 300_000.0;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stock_of_unanalysed_tables_is_counted_by_index() {
+async fn stock_of_unanalysed_tables_is_counted_and_compared_by_index() {
     let subject = PgSubject::new().await;
     let _log = lock_log().await;
     let store = PgStore::open(subject.superuser_options().options(EXPLAIN), Handle::current());
@@ -58,6 +60,14 @@ async fn stock_of_unanalysed_tables_is_counted_by_index() {
     let begin = subject.log().len();
     assert!(store.stock.count_emptied_chunks().await.unwrap());
     assert_few_rows_read(&subject, begin, "counts");
+
+    let begin = subject.log().len();
+    let sold = (0..100).map(|_| SoldVoucher::Voucher(VoucherId::from_uuid(Uuid::now_v7())));
+    let compared = store
+        .quarantine
+        .withdraw_sold(sold.collect(), "a test".to_owned(), AuditActor::service());
+    assert_eq!(compared.await.unwrap(), [SoldVoucherOutcome::Unidentified; 100]);
+    assert_few_rows_read(&subject, begin, "comparison");
 
     drop(store);
     subject.remove().await;

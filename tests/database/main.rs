@@ -21,6 +21,7 @@ mod keyring;
 mod lost_data_key;
 mod private_postgres;
 mod purges;
+mod quarantine;
 mod rate_limit_usage;
 mod recent_changes;
 mod reconciliation;

@@ -39,7 +39,7 @@ async fn sell(connection: &mut PgConnection, stock_id: i64) {
         .unwrap();
 }
 
-async fn wait_until_blocked(pool: &PgPool) {
+pub(super) async fn wait_until_blocked(pool: &PgPool) {
     let blocked = "SELECT EXISTS (
         SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')";
     while !sqlx::query_scalar::<_, bool>(blocked)

@@ -77,6 +77,7 @@ mod payouts;
 mod pending;
 mod production;
 mod purchases;
+mod quarantine_at_scale;
 mod races;
 mod rate_limits;
 mod reconciliation;

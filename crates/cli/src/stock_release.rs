@@ -1,7 +1,7 @@
 //! `vouchsafe stock quarantine` and `vouchsafe stock release`: comparison of quarantined stock with files of sold vouchers.
 
 use std::collections::BTreeSet;
-use std::io::Read as _;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -10,7 +10,9 @@ use reqwest::Method;
 use serde_json::{Deserializer, Map, Value, json};
 use vouchsafe_domain::ids::VoucherId;
 use vouchsafe_wire::operator::stock::columns::{ColumnError, Columns};
-use vouchsafe_wire::operator::stock::quarantine::{ComparisonReport, NamedVoucher, QuarantineRequest};
+use vouchsafe_wire::operator::stock::quarantine::{
+    ComparisonReport, NamedVoucher, QuarantineRequest, ReleaseReport,
+};
 
 use super::CommandOutput;
 use super::admin::AdminClient;
@@ -43,8 +45,11 @@ pub(super) async fn quarantine(
     let response = admin
         .call(Method::POST, "/stock/quarantine", Some(request))
         .await?;
-    admin.show(response, |response| {
-        Ok(format_quarantine(&serde_json::from_str(response)?))
+    admin.show(response, |_| {
+        Ok(
+            "all available stock is quarantined; `vouchsafe stock levels` shows how much it is, and `vouchsafe stock release` ends it"
+                .to_owned(),
+        )
     })
 }
 
@@ -67,7 +72,17 @@ pub(super) async fn release(args: ReleaseArgs, admin: &AdminClient) -> anyhow::R
             let is_named = line.voucher.voucher_id.is_some_and(|id| identified.contains(&id));
             line.is_identified() || !is_named
         });
-        for part in vouchers.chunks(VOUCHERS_PER_REQUEST) {
+        // The ids begin with the time of the sale: the service searches what was sold between the first and the last of a part.
+        vouchers.sort_by_key(|line| (line.is_identified(), line.voucher.voucher_id));
+        for (parts, part) in vouchers.chunks(VOUCHERS_PER_REQUEST).enumerate() {
+            if parts > 0 {
+                let compared = parts * VOUCHERS_PER_REQUEST;
+                report_progress(&format!(
+                    "{}: {compared} of {} compared",
+                    file.display(),
+                    vouchers.len()
+                ));
+            }
             let report = compare(part, &reason, admin).await?;
             totals.known += report.known;
             totals.withdrawn += report.withdrawn;
@@ -87,17 +102,15 @@ pub(super) async fn release(args: ReleaseArgs, admin: &AdminClient) -> anyhow::R
             }
         }
     }
-    let request = json!({
+    let mut request = json!({
         "after": if after_restore { "RESTORE" } else { "FAILOVER" },
         "except": except.iter().map(|(product_id, denomination)| {
             json!({ "product_id": product_id, "denomination": denomination })
         }).collect::<Vec<_>>(),
         "reason": reason,
     });
-    let response = admin
-        .call(Method::POST, "/stock/quarantine/release", Some(&request))
-        .await?;
-    admin.show(response, |response| {
+    let report = release_all(&mut request, admin).await?;
+    admin.show(serde_json::to_string(&report)?, |_| {
         let mut text = String::new();
         if after_restore {
             let ComparisonReport {
@@ -117,13 +130,32 @@ pub(super) async fn release(args: ReleaseArgs, admin: &AdminClient) -> anyhow::R
                 ));
             }
         }
-        text.push_str(&format_quarantine(&serde_json::from_str(response)?));
+        let remaining = if report.stock_quarantined { "some" } else { "no" };
+        text.push_str(&format!("{} vouchers released; {remaining} stock is quarantined", report.released));
         Ok(text)
     })
 }
 
-fn format_quarantine(report: &Value) -> String {
-    format!("vouchers in quarantine: {}", report["quarantined"])
+/// Releases part after part. A release that was interrupted is continued by the same command.
+async fn release_all(request: &mut Value, admin: &AdminClient) -> anyhow::Result<ReleaseReport> {
+    let mut released = 0;
+    loop {
+        let response = admin
+            .call(Method::POST, "/stock/quarantine/release", Some(&*request))
+            .await?;
+        let report: ReleaseReport = serde_json::from_str(&response).context("unexpected response format")?;
+        released += report.released;
+        if !report.has_more {
+            return Ok(ReleaseReport { released, ..report });
+        }
+        report_progress(&format!("{released} vouchers released"));
+        request["quarantine"] = report.quarantine.into();
+    }
+}
+
+fn report_progress(progress: &str) {
+    // Standard error may be closed.
+    drop(writeln!(io::stderr(), "stock release: {progress}"));
 }
 
 async fn compare(part: &[SoldLine], reason: &str, admin: &AdminClient) -> anyhow::Result<ComparisonReport> {

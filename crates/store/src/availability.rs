@@ -45,7 +45,7 @@ impl Stock {
                            AND c.denomination = d.denomination
                            AND NOT c.emptied
                            AND c.reservation_id IS NULL
-                           AND NOT c.quarantined
+                           AND c.cleared_epoch = (SELECT quarantine_epoch_v1())
                            AND (c.last_expiry IS NULL OR c.last_expiry >= q.valid_on)
                          ORDER BY c.first_expiry DESC NULLS FIRST
                          LIMIT q.cap

@@ -11,7 +11,8 @@
 //! | restored dump, copied database | oids of the database and of `allocations` |
 //! | an acknowledged commit of this process is missing | batch number and generation of the lane |
 //!
-//! Quarantining a chunk takes it from its node, so a commit rejects what a shelf in memory still offers of it.
+//! A quarantine raises the epoch of the row `continuity`, whatever the amount of stock: chunks that were cleared in an earlier epoch are
+//! not claimed, and a commit rejects what a shelf in memory still offers of them. A release clears chunks for the current epoch.
 
 use serde::Serialize;
 use sqlx::{Connection as _, PgConnection};
@@ -20,11 +21,11 @@ use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 /// Subject of the audit entries: the stock of all SKUs.
 const SUBJECT: &str = "stock";
 
-/// Audited state of a quarantine and of its end.
+/// Audited state of a quarantine.
 #[derive(Serialize)]
-pub(super) struct QuarantineAuditState<'a> {
-    pub(super) chunks: u64,
-    pub(super) reason: &'a str,
+struct QuarantineAuditState<'a> {
+    epoch: i64,
+    reason: &'a str,
 }
 
 /// The server and the tables behind a connection.
@@ -108,10 +109,8 @@ async fn record_first(
     Ok(load_recorded(connection).await?.unwrap_or(current))
 }
 
-/// Quarantines all stock that is free now, takes it from the nodes, and records the server. Without a `reason` it does so only if
-/// the server is not the recorded one.
-///
-/// Locks chunks in the order of commits, and waits for those that sell from them.
+/// Quarantines all stock that is free now, and records the server. Without a `reason` it does so only if the server is not the recorded
+/// one.
 pub(super) async fn quarantine(
     connection: &mut PgConnection,
     reason: Option<&str>,
@@ -120,6 +119,10 @@ pub(super) async fn quarantine(
     let mut transaction = connection.begin().await?;
     let current = load_current(&mut transaction).await?;
     record_first(&mut transaction, current).await?;
+    // A commit writes its lane's row before it reads the epoch. Those in flight are waited for, later ones read the new epoch.
+    sqlx::query!("LOCK TABLE lanes IN SHARE MODE /* guard: running-commits */")
+        .execute(&mut *transaction)
+        .await?;
     // Several lanes detect the change at once: the first one quarantines, the others find the server recorded.
     let recorded = sqlx::query_as!(
         ServerIdentity,
@@ -129,38 +132,30 @@ pub(super) async fn quarantine(
     let Some(reason) = reason.or(current.difference_from(recorded)) else {
         return Ok(());
     };
-    let recorded = sqlx::query!(
+    let epoch = sqlx::query_scalar!(
         "UPDATE continuity
             SET system_identifier = $1,
                 timeline = $2,
                 database_oid = $3,
                 table_oid = $4,
+                quarantine_epoch = quarantine_epoch + 1,
                 quarantined_at = COALESCE(quarantined_at, clock_timestamp()),
                 quarantine_reason = COALESCE(quarantine_reason, $5),
                 compared_at = NULL,
-                last_code_id = COALESCE(last_code_id, (SELECT max(code_id) FROM codes), 0)",
+                last_code_id = COALESCE(last_code_id, (SELECT max(code_id) FROM codes), 0)
+         RETURNING quarantine_epoch",
         current.system_identifier,
         current.timeline,
         current.database_oid,
         current.table_oid,
         reason,
     );
-    recorded.execute(&mut *transaction).await?;
-    let quarantined = sqlx::query!(
-        "WITH free AS MATERIALIZED (
-            SELECT chunk_id FROM chunks WHERE NOT emptied AND NOT quarantined ORDER BY chunk_id FOR NO KEY UPDATE
-         )
-         UPDATE chunks AS c
-            SET quarantined = true, node = NULL, incarnation = NULL
-           FROM free AS f
-          WHERE c.chunk_id = f.chunk_id",
-    );
-    let chunks = quarantined.execute(&mut *transaction).await?.rows_affected();
-    let state = QuarantineAuditState { chunks, reason };
+    let epoch = epoch.fetch_one(&mut *transaction).await?;
+    let state = QuarantineAuditState { epoch, reason };
     write_audit_entry(&mut transaction, actor, "stock.quarantine", &state).await?;
     transaction.commit().await?;
     tracing::error!(
-        stock.quarantined_chunks = chunks,
+        stock.quarantine_epoch = epoch,
         reason,
         "free stock quarantined; compare it with what was sold, then release it"
     );

@@ -312,7 +312,7 @@ pub(super) async fn claim_reserved(
             SELECT c.chunk_id
               FROM chunks AS c
              WHERE c.reservation_id = $1
-               AND NOT c.quarantined
+               AND c.cleared_epoch = (SELECT quarantine_epoch_v1())
                AND EXISTS (SELECT FROM nodes AS me WHERE me.node = $2 AND me.incarnation = $3)
              ORDER BY c.chunk_id
                FOR NO KEY UPDATE

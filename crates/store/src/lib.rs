@@ -86,7 +86,9 @@ pub use products::{Products, PutProductOutcome};
 pub use purchases::answers::PurchaseUpdate;
 pub use purchases::view::EndPurchaseOutcome;
 pub use purchases::{NewPurchase, Purchase, Purchases};
-pub use quarantine::{Quarantine, ReleaseGround, ReleaseOutcome, SoldVoucher, SoldVoucherOutcome};
+pub use quarantine::{
+    Quarantine, ReleaseGround, ReleaseOutcome, ReleasedPart, SoldVoucher, SoldVoucherOutcome, StockRelease,
+};
 pub use reconciliation::{
     ClaimedDay, Drifts, PAGE_ROWS as RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun,
     ReconciliationStatus, Reconciliations, RecordsMessage,

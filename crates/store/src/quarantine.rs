@@ -1,36 +1,20 @@
-//! Quarantine of stock: withdrawal of what was sold on a lost timeline of the database, and release of the rest.
+//! Quarantine of stock, and withdrawal of what was sold on a lost timeline of the database.
 
-use std::collections::HashSet;
-use vouchsafe_audit_log::AuditActor;
-use vouchsafe_database::boxed;
+mod release;
 
 use serde::Serialize;
 use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
+use vouchsafe_audit_log::AuditActor;
+use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::VoucherId;
-use vouchsafe_domain::product::Sku;
 use vouchsafe_security::vault::blind_index::BlindIndex;
 
-use super::continuity::{self, QuarantineAuditState};
+use super::continuity;
 use super::database::Database;
 use super::stock::void_rows;
 
-/// Why quarantined stock may be sold again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReleaseGround {
-    /// The database was restored, and the stock was compared with what was sold.
-    Compared,
-    /// The database lost nothing: a synchronous standby was promoted, or the cluster was moved or upgraded.
-    NothingLost,
-}
-
-/// The result of a release.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReleaseOutcome {
-    Released,
-    /// Rejected: no list of sold vouchers was compared since the quarantine.
-    NotCompared,
-}
+pub use self::release::{ReleaseGround, ReleaseOutcome, ReleasedPart, StockRelease};
 
 /// Audited state of a comparison with the sold vouchers.
 #[derive(Serialize)]
@@ -71,7 +55,7 @@ pub enum SoldVoucherOutcome {
 pub struct Quarantine(pub(super) Database);
 
 impl Quarantine {
-    /// Quarantines all free stock. Repeating it changes only what is free since.
+    /// Quarantines all free stock, at the same cost whatever its amount. Repeating it changes only what is free since.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The stock may be quarantined.
@@ -83,22 +67,6 @@ impl Quarantine {
                 continuity::quarantine(&mut connection, Some(&reason), &actor).await
             })
             .await
-    }
-
-    /// Counts the quarantined vouchers.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    #[boxed]
-    pub async fn count(&self) -> Result<u64, sqlx::Error> {
-        let count = sqlx::query!(
-            r#"SELECT count(*) AS "vouchers!"
-                 FROM chunks AS c
-                CROSS JOIN LATERAL free_stock_v1(c.first_stock_id, c.last_stock_id, '-infinity')
-                WHERE c.quarantined AND NOT c.emptied"#,
-        );
-        let count = self.0.fetch_optional(count.map(|row| row.vouchers)).await?;
-        Ok(count.unwrap_or_default().unsigned_abs())
     }
 
     /// Whether stock is quarantined.
@@ -146,44 +114,6 @@ impl Quarantine {
             })
             .await
     }
-
-    /// Releases the quarantined stock except that of the SKUs in `kept`. Stock of SKUs for which orders wait is reserved for
-    /// them.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. The stock may be released.
-    #[boxed]
-    pub async fn release(
-        &self,
-        ground: ReleaseGround,
-        kept: Vec<Sku>,
-        reason: String,
-        actor: AuditActor,
-    ) -> Result<ReleaseOutcome, sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                if ground == ReleaseGround::Compared && !is_compared(&mut transaction).await? {
-                    return Ok(ReleaseOutcome::NotCompared);
-                }
-                let chunks = release(&mut transaction, &kept).await?;
-                let state = QuarantineAuditState {
-                    chunks,
-                    reason: &reason,
-                };
-                continuity::write_audit_entry(&mut transaction, &actor, "stock.release", &state).await?;
-                transaction.commit().await?;
-                Ok(ReleaseOutcome::Released)
-            })
-            .await
-    }
-}
-
-/// Whether the quarantined stock was compared. Locks the row against a quarantine until the transaction ends.
-async fn is_compared(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    let compared =
-        sqlx::query_scalar!(r#"SELECT compared_at IS NOT NULL AS "is_compared!" FROM continuity FOR UPDATE"#);
-    Ok(compared.fetch_optional(connection).await?.unwrap_or(true))
 }
 
 /// The newest stock row of a sold voucher's code, and the order that has it.
@@ -261,25 +191,49 @@ async fn lock_orders(
     .map(drop)
 }
 
-/// Whether this database has the sale, per voucher. One join with all vouchers: the index of vouchers by id is made for single
-/// lookups.
+/// Whether this database has the sale, per voucher.
+///
+/// A sale that this database has was made before the backup, when the row of its code was the same: the code's allocations are probed.
+/// A voucher without a code is searched among those that were sold between the first and the last one of the list, because an id begins
+/// with the time of the sale and the index of vouchers covers ranges of pages.
 async fn find_known(connection: &mut PgConnection, sold: &[SoldVoucher]) -> Result<Vec<bool>, sqlx::Error> {
-    let ids = sold.iter().map(|voucher| match voucher {
-        SoldVoucher::Voucher(voucher_id) | SoldVoucher::CodeRow(_, Some(voucher_id)) => {
-            Some(voucher_id.as_uuid())
-        }
-        SoldVoucher::CodeRow(_, None) | SoldVoucher::Code(_) => None,
+    let names = sold.iter().map(|voucher| match voucher {
+        SoldVoucher::Voucher(voucher_id) => (None, Some(voucher_id.as_uuid())),
+        SoldVoucher::CodeRow(code_id, voucher_id) => (Some(*code_id), voucher_id.map(|id| id.as_uuid())),
+        SoldVoucher::Code(_) => (None, None),
     });
-    let ids: Vec<Option<Uuid>> = ids.collect();
-    let known = sqlx::query_scalar!(
-        r#"SELECT a.voucher_id AS "voucher_id!"
-             FROM unnest($1::uuid[]) AS v (voucher_id)
-             JOIN allocations AS a ON a.voucher_id = v.voucher_id"#,
-        &ids as _,
-    );
-    let known: HashSet<Uuid> = known.fetch_all(connection).await?.into_iter().collect();
-    let is_known = |id: &Option<Uuid>| id.is_some_and(|id| known.contains(&id));
-    Ok(ids.iter().map(is_known).collect())
+    let (code_ids, voucher_ids): (Vec<Option<i64>>, Vec<Option<Uuid>>) = names.unzip();
+    let unnamed = code_ids.iter().zip(&voucher_ids);
+    let unnamed: Vec<Uuid> = unnamed
+        .filter_map(|(code_id, voucher_id)| voucher_id.filter(|_| code_id.is_none()))
+        .collect();
+    sqlx::query_scalar!(
+        r#"WITH sold AS MATERIALIZED (
+            SELECT a.voucher_id
+              -- OFFSET 0: the planner would else search the index once for each voucher.
+              FROM (SELECT a.voucher_id FROM allocations AS a WHERE a.voucher_id BETWEEN $3 AND $4 OFFSET 0) AS a
+             WHERE a.voucher_id = ANY ($5)
+         )
+         SELECT CASE
+                WHEN n.code_id IS NULL THEN n.voucher_id IS NOT NULL AND n.voucher_id IN (SELECT s.voucher_id FROM sold AS s)
+                ELSE EXISTS (
+                     SELECT
+                       FROM stock AS s
+                       JOIN allocations AS a ON a.stock_id = s.stock_id
+                      WHERE s.code_id = n.code_id AND a.voucher_id = n.voucher_id
+                     OFFSET 0
+                    )
+                END AS "is_known!"
+           FROM unnest($1::bigint[], $2::uuid[]) WITH ORDINALITY AS n (code_id, voucher_id, position)
+          ORDER BY n.position"#,
+        code_ids as _,
+        voucher_ids as _,
+        unnamed.iter().min().copied(),
+        unnamed.iter().max().copied(),
+        &unnamed,
+    )
+    .fetch_all(connection)
+    .await
 }
 
 /// Finds the newest stock row of each voucher's code. A code row above the highest one of the backup names another code here.
@@ -300,14 +254,18 @@ async fn find_newest_rows(
         r#"SELECT s.stock_id, a.partner_id AS "partner_id?", a.order_id AS "order_id?"
              FROM (
                   SELECT n.position, GREATEST(
+                         -- OFFSET 0: the planner would else search the newest row from the end of the table.
                          (SELECT max(s.stock_id)
-                            FROM codes AS c
-                            JOIN stock AS s ON s.code_id = c.code_id
-                           WHERE c.blind_index = n.blind_index),
+                            FROM (SELECT c.code_id FROM codes AS c WHERE c.blind_index = n.blind_index OFFSET 0) AS c
+                           CROSS JOIN LATERAL (SELECT s.stock_id FROM stock AS s WHERE s.code_id = c.code_id OFFSET 0) AS s),
                          (SELECT max(s.stock_id)
-                            FROM stock AS s
-                           WHERE s.code_id = n.code_id
-                             AND s.code_id <= (SELECT q.last_code_id FROM continuity AS q))) AS stock_id
+                            FROM (
+                                  SELECT s.stock_id
+                                    FROM stock AS s
+                                   WHERE s.code_id = n.code_id
+                                     AND s.code_id <= (SELECT q.last_code_id FROM continuity AS q)
+                                  OFFSET 0
+                                 ) AS s)) AS stock_id
                     FROM unnest($1::bigint[], $2::bytea[]) WITH ORDINALITY AS n (code_id, blind_index, position)
                   ) AS s
              LEFT JOIN allocations AS a ON a.stock_id = s.stock_id AND a.returned_at IS NULL
@@ -317,50 +275,4 @@ async fn find_newest_rows(
     )
     .fetch_all(connection)
     .await
-}
-
-async fn release(connection: &mut PgConnection, kept: &[Sku]) -> Result<u64, sqlx::Error> {
-    let (products, denominations): (Vec<&str>, Vec<i64>) = kept
-        .iter()
-        .map(|sku| (sku.product_id.as_str(), sku.denomination.minor()))
-        .unzip();
-    // Serializes with a quarantine. One reservation per SKU: waiting orders are served from it in one pass.
-    sqlx::query!("SELECT only_row FROM continuity FOR UPDATE")
-        .fetch_optional(&mut *connection)
-        .await?;
-    let released = sqlx::query!(
-        "WITH released AS MATERIALIZED (
-            SELECT c.chunk_id
-              FROM chunks AS c
-             WHERE c.quarantined
-               AND (c.product_id, c.denomination) NOT IN (SELECT * FROM unnest($1::text[], $2::bigint[]))
-             ORDER BY c.chunk_id
-               FOR NO KEY UPDATE
-         ), reservations AS MATERIALIZED (
-            SELECT d.product_id, d.denomination, gen_random_uuid() AS reservation_id
-              FROM order_demands AS d
-             GROUP BY d.product_id, d.denomination
-         )
-         UPDATE chunks AS c
-            SET quarantined = false,
-                reservation_id = COALESCE(
-                    c.reservation_id,
-                    (SELECT r.reservation_id
-                       FROM reservations AS r
-                      WHERE r.product_id = c.product_id AND r.denomination = c.denomination)
-                )
-           FROM released AS t
-          WHERE c.chunk_id = t.chunk_id",
-        products as _,
-        &denominations,
-    );
-    let chunks = released.execute(&mut *connection).await?.rows_affected();
-    sqlx::query!(
-        "UPDATE continuity
-            SET quarantined_at = NULL, quarantine_reason = NULL, compared_at = NULL, last_code_id = NULL
-          WHERE NOT EXISTS (SELECT FROM chunks AS c WHERE c.quarantined)",
-    )
-    .execute(connection)
-    .await?;
-    Ok(chunks)
 }

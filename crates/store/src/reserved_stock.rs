@@ -63,7 +63,7 @@ impl Reservations {
                        row_number() OVER (PARTITION BY c.product_id, c.denomination ORDER BY min(c.chunk_id)) AS position
                   FROM chunks AS c
                  WHERE c.reservation_id IS NOT NULL
-                   AND NOT c.quarantined
+                   AND c.cleared_epoch = (SELECT quarantine_epoch_v1())
                    AND NOT EXISTS (
                        SELECT
                          FROM purchases AS p

@@ -32,6 +32,18 @@ pub(super) const INVARIANTS: &[Invariant] = &[
              OR (k.node IS NOT NULL AND NOT COALESCE(k.incarnation <= n.incarnation, false))"
     ),
     invariant!(
+        "stock.cleared",
+        "no chunk was cleared after the last quarantine, and all free stock is cleared unless stock is quarantined",
+        "SELECT format('chunk %s: cleared in epoch %s of %s', k.chunk_id, k.cleared_epoch, q.epoch)
+           FROM chunks AS k
+          CROSS JOIN (
+                 SELECT COALESCE(max(quarantine_epoch), 0) AS epoch, COALESCE(bool_or(quarantined_at IS NOT NULL), false) AS is_active
+                   FROM continuity
+                ) AS q
+          WHERE k.cleared_epoch > q.epoch
+             OR (k.cleared_epoch < q.epoch AND NOT k.emptied AND NOT q.is_active)"
+    ),
+    invariant!(
         "order.demands",
         "each SKU that a waiting order lacks has a demand row, by which the order is served, and no other does",
         "SELECT format('order %s, %s/%s: lacking %s, demanded %s', order_id, product_id, denomination, o.is_lacking IS NOT NULL,

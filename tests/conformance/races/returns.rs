@@ -1,20 +1,22 @@
-//! Cancellations that return vouchers while these are compared with a list of sold ones, quarantined or released.
+//! Commits that sell or return vouchers while these are compared with a list of sold ones, quarantined or released.
 
 use std::sync::LazyLock;
 
 use vouchsafe_actors::ports::record::{Record, Verdict};
 use vouchsafe_actors::ports::store::CommitError;
-use vouchsafe_domain::stock::ClaimedStock;
+use vouchsafe_domain::stock::{ClaimedStock, UnclaimableStock};
 use vouchsafe_domain::voucher::StockVoucher;
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use vouchsafe_security::vault::data_key::{DataKey, KeyId, KeyPurpose};
 use vouchsafe_security::vault::seal::Vault;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::{
-    Fixture, NODE, OtherTransaction as _, STALE_STATE, Subject as _, assert_blocked, assert_committed,
-    cancel_order, claimed_vouchers,
+    Fixture, NODE, OtherTransaction as _, STALE_STATE, STALE_STOCK, Subject as _, assert_blocked,
+    assert_committed, cancel_order, claimed_vouchers,
 };
-use vouchsafe_store::{AuditActor, ReleaseGround, ReleaseOutcome, SoldVoucher, SoldVoucherOutcome};
+use vouchsafe_store::{
+    AuditActor, ReleaseGround, ReleaseOutcome, ReleasedPart, SoldVoucher, SoldVoucherOutcome, StockRelease,
+};
 
 use crate::subject::PgSubject;
 
@@ -179,8 +181,13 @@ pub(super) async fn voucher_returned_during_release_is_for_sale(mut fixture: Fix
     let feed = subject.begin_with(sqlx::query(LOCK_FEEDS)).await;
     let mut cancellation = fixture.lane.send(&records);
     assert_blocked(subject, 1, &mut cancellation).await;
-    let ground = ReleaseGround::NothingLost;
-    let mut release = quarantine.release(ground, Vec::new(), reason(), AuditActor::service());
+    let request = StockRelease {
+        ground: ReleaseGround::NothingLost,
+        quarantine: None,
+        kept: Vec::new(),
+        reason: reason(),
+    };
+    let mut release = quarantine.release(request, AuditActor::service());
     let ended_early = run_until_blocked(subject, 2, &mut release).await;
     feed.rollback().await;
     assert_committed(&cancellation.await.unwrap());
@@ -188,13 +195,19 @@ pub(super) async fn voucher_returned_during_release_is_for_sale(mut fixture: Fix
         Some(outcome) => outcome,
         None => release.await,
     };
-    assert_eq!(outcome.unwrap(), ReleaseOutcome::Released);
+    let released = ReleaseOutcome::Released(ReleasedPart {
+        vouchers: 1,
+        has_more: false,
+        quarantine: 1,
+        is_active: false,
+    });
+    assert_eq!(outcome.unwrap(), released);
     assert!(!quarantine.is_active().await.unwrap());
     let claimed = claimed_vouchers(&fixture.claim(&[]).await);
     assert_eq!(claimed.len(), 1, "the returned voucher is for sale");
 }
 
-/// Guard `continuity-lock`: a quarantine includes a voucher that returns meanwhile.
+/// A quarantine includes a voucher that returns meanwhile: it waits for the commit.
 pub(super) async fn voucher_returned_during_quarantine_is_quarantined(mut fixture: Fixture<'_, PgSubject>) {
     let subject = fixture.subject;
     let quarantine = &subject.store().quarantine;
@@ -217,5 +230,42 @@ pub(super) async fn voucher_returned_during_quarantine_is_quarantined(mut fixtur
         claimed.chunks.is_empty(),
         "the returned voucher is quarantined: {claimed:?}"
     );
-    assert_eq!(quarantine.count().await.unwrap(), 1);
+    assert!(quarantine.is_active().await.unwrap());
+}
+
+/// Guard `chunk-cleared`: a voucher that this node has claimed before the quarantine.
+pub(super) async fn voucher_of_quarantined_chunk_is_stale(mut fixture: Fixture<'_, PgSubject>) {
+    let gifts = fixture.add_stock(1).await;
+    let quarantine = &fixture.subject.store().quarantine;
+    let start = quarantine.start("a test".to_owned(), AuditActor::service());
+    start.await.unwrap();
+    let order = fixture.delivered_order("k", &gifts);
+    assert_eq!(fixture.commit_one(&order).await, STALE_STOCK);
+    assert_eq!(
+        fixture.claim(&[]).await.unclaimable,
+        UnclaimableStock::Quarantined
+    );
+}
+
+/// Guard `running-commits`: when a quarantine has ended, no commit sells from its stock any more.
+pub(super) async fn quarantine_waits_for_running_commit(mut fixture: Fixture<'_, PgSubject>) {
+    let subject = fixture.subject;
+    let gifts = fixture.add_stock(2).await;
+    fixture
+        .must_commit(&fixture.delivered_order("first", &gifts[..1]))
+        .await;
+    let feed = subject.begin_with(sqlx::query(LOCK_FEEDS)).await;
+    let records = [fixture.delivered_order("k", &gifts[1..])];
+    let mut commit = fixture.lane.send(&records);
+    assert_blocked(subject, 1, &mut commit).await;
+    let quarantine = subject.proxied_store(NODE).quarantine;
+    let mut start = quarantine.start("a test".to_owned(), AuditActor::service());
+    let ended_early = run_until_blocked(subject, 2, &mut start).await;
+    feed.rollback().await;
+    assert_committed(&commit.await.unwrap());
+    assert!(
+        ended_early.is_none(),
+        "the quarantine ended before a commit that sells from its stock"
+    );
+    start.await.unwrap();
 }

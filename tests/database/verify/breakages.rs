@@ -185,6 +185,11 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
         "stock.counts",
         &["UPDATE chunks SET voided = 0, expired = 0, restocked = 0"],
     ),
+    ("stock.cleared", &["UPDATE chunks SET cleared_epoch = cleared_epoch + 1"]),
+    (
+        "stock.cleared",
+        &["UPDATE continuity SET quarantine_epoch = quarantine_epoch + 1"],
+    ),
     (
         "stock.owner",
         &["UPDATE chunks SET incarnation = incarnation + 1"],

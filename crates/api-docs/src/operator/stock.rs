@@ -6,7 +6,7 @@ use vouchsafe_wire::operator::stock::expiries::StockExpiry;
 use vouchsafe_wire::operator::stock::import::{ImportQuery, ImportReport};
 use vouchsafe_wire::operator::stock::level::{LevelBody, LevelFilter};
 use vouchsafe_wire::operator::stock::quarantine::{
-    ComparisonReport, QuarantineReport, QuarantineRequest, ReleaseRequest, SoldRequest,
+    ComparisonReport, QuarantineReport, QuarantineRequest, ReleaseReport, ReleaseRequest, SoldRequest,
 };
 use vouchsafe_wire::operator::stock::void::{VoidReport, VoidRequest};
 
@@ -98,7 +98,7 @@ pub fn quarantine(operation: Operation) -> Operation {
              the service cannot detect, before orders are placed.",
         )
         .json_body::<QuarantineRequest>(json!({ "reason": "restored the disk snapshot of 02:00" }))
-        .ok::<QuarantineReport>("The quarantine.", json!({ "quarantined": 80 }))
+        .ok::<QuarantineReport>("The quarantine.", json!({ "stock_quarantined": true }))
 }
 
 pub fn withdraw_sold(operation: Operation) -> Operation {
@@ -111,7 +111,8 @@ pub fn withdraw_sold(operation: Operation) -> Operation {
         .describe(
             STOCK,
             "Take vouchers out of sale that were sold since the backup",
-            "Repeat it with all vouchers that were sold, in parts of 1,000. It can be repeated.",
+            "Repeat it with all vouchers that were sold, in parts of 1,000. It can be repeated. Sort those that only `voucher_id` names by \
+             it: a request searches what was sold between the first and the last of them.",
         )
         .json_body::<SoldRequest>(request)
         .ok::<ComparisonReport>("Result.", report)
@@ -122,13 +123,16 @@ pub fn release(operation: Operation) -> Operation {
     let request = json!({
         "after": "RESTORE", "except": [{ "product_id": "amzn-us", "denomination": 25 }], "reason": "compared with the export of 08:00",
     });
+    let report =
+        json!({ "released": 120_000, "has_more": false, "quarantine": 1, "stock_quarantined": false });
     json_write_operation(operation, "releaseStock")
         .describe(
             STOCK,
             "Release quarantined stock",
-            "After a restore, name the vouchers first that were sold since the backup.",
+            "After a restore, name the vouchers first that were sold since the backup. A request releases up to 5,000 chunks of vouchers: \
+             repeat it with `quarantine` of the response while `has_more` is true. It can be repeated after any failure.",
         )
         .json_body::<ReleaseRequest>(request)
-        .ok::<QuarantineReport>("What stays quarantined.", json!({ "quarantined": 12 }))
+        .ok::<ReleaseReport>("Progress.", report)
         .errors(&[Code::ProductNotFound, Code::DenominationNotAllowed])
 }

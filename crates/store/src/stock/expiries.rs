@@ -37,7 +37,7 @@ async fn count(pool: &PgPool, product_id: Option<String>) -> Result<Vec<Expiring
                            AND date_trunc('month', c.first_expiry) = date_trunc('month', c.last_expiry)) IS TRUE AS is_of_one_month
                   FROM chunks AS c
                  WHERE NOT c.emptied
-                   AND NOT c.quarantined
+                   AND c.cleared_epoch = (SELECT quarantine_epoch_v1())
                    AND ($1::text IS NULL OR c.product_id = $1)
                ) AS c
           CROSS JOIN LATERAL (

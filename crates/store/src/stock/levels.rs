@@ -49,7 +49,8 @@ async fn levels(
              LIMIT $4
          ), c AS MATERIALIZED (
             -- First the page's chunks: the planner would else count those of all SKUs.
-            SELECT c.*, c.last_stock_id - c.first_stock_id + 1 AS vouchers
+            SELECT c.*, c.last_stock_id - c.first_stock_id + 1 AS vouchers,
+                   c.cleared_epoch < (SELECT quarantine_epoch_v1()) AS is_quarantined
               FROM page AS p
               JOIN chunks AS c ON c.product_id = p.product_id AND c.denomination = p.denomination
          ), today AS MATERIALIZED (
@@ -58,12 +59,12 @@ async fn levels(
          SELECT c.product_id,
                 c.denomination,
                 sum(n.vouchers - n.restocked)::bigint AS loaded,
-                COALESCE(sum(n.free) FILTER (WHERE NOT c.quarantined), 0)::bigint AS free,
-                COALESCE(sum(n.free) FILTER (WHERE c.quarantined), 0)::bigint AS quarantined,
+                COALESCE(sum(n.free) FILTER (WHERE NOT c.is_quarantined), 0)::bigint AS free,
+                COALESCE(sum(n.free) FILTER (WHERE c.is_quarantined), 0)::bigint AS quarantined,
                 sum(n.vouchers - n.restocked - n.free - n.voided - n.expired)::bigint AS sold,
                 sum(n.voided)::bigint AS void,
                 sum(n.expired)::bigint AS expired,
-                min(n.next_expiry) FILTER (WHERE NOT c.quarantined) AS next_expiry
+                min(n.next_expiry) FILTER (WHERE NOT c.is_quarantined) AS next_expiry
            FROM c
           CROSS JOIN today AS t
           CROSS JOIN LATERAL (

@@ -2,12 +2,12 @@
 
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::product::Sku;
-use vouchsafe_store::{ReleaseGround, ReleaseOutcome, SoldVoucher, SoldVoucherOutcome};
+use vouchsafe_store::{ReleaseGround, ReleaseOutcome, SoldVoucher, SoldVoucherOutcome, StockRelease};
 use vouchsafe_wire::json::JsonObject;
 use vouchsafe_wire::operator::stock::import::parse_amount;
 use vouchsafe_wire::operator::stock::quarantine::{
-    ComparisonReport, QuarantineCause, QuarantineReport, QuarantineRequest, QuarantinedSku, ReleaseRequest,
-    SoldRequest, VoucherName,
+    ComparisonReport, QuarantineCause, QuarantineReport, QuarantineRequest, QuarantinedSku, ReleaseReport,
+    ReleaseRequest, SoldRequest, VoucherName,
 };
 
 use crate::api::error::ApiError;
@@ -25,7 +25,10 @@ pub(in crate::api::operator) async fn quarantine(
     let reason = request.validate_reason()?;
     let quarantine = &service.operator_store.quarantine;
     quarantine.start(reason, operator.audit_actor()).await?;
-    report(&service).await
+    let report = QuarantineReport {
+        stock_quarantined: true,
+    };
+    Ok(HttpResponse::Ok().json(report))
 }
 
 /// `POST /stock/quarantine/sold`.
@@ -84,13 +87,27 @@ pub(in crate::api::operator) async fn release(
         QuarantineCause::Restore => ReleaseGround::Compared,
         QuarantineCause::Failover => ReleaseGround::NothingLost,
     };
+    let release = StockRelease {
+        ground,
+        quarantine: request.quarantine,
+        kept,
+        reason,
+    };
     let quarantine = &service.operator_store.quarantine;
-    let released = quarantine.release(ground, kept, reason, operator.audit_actor());
-    match released.await? {
-        ReleaseOutcome::Released => report(&service).await,
+    match quarantine.release(release, operator.audit_actor()).await? {
+        ReleaseOutcome::Released(part) => Ok(HttpResponse::Ok().json(ReleaseReport {
+            released: part.vouchers,
+            has_more: part.has_more,
+            quarantine: part.quarantine,
+            stock_quarantined: part.is_active,
+        })),
         ReleaseOutcome::NotCompared => Err(ApiError::invalid_field(
             "after",
             "name the vouchers that were sold since the backup first: POST /stock/quarantine/sold",
+        )),
+        ReleaseOutcome::AnotherQuarantine => Err(ApiError::invalid_field(
+            "quarantine",
+            "the stock was quarantined again since: find out why, and begin again",
         )),
     }
 }
@@ -105,9 +122,4 @@ fn parse_sku(service: &Service, sku: &QuarantinedSku) -> Result<Sku, ApiError> {
         product_id: product.product_id.clone(),
         denomination: parse_amount(product, &sku.denomination)?,
     })
-}
-
-async fn report(service: &Service) -> Result<HttpResponse, ApiError> {
-    let quarantined = service.operator_store.quarantine.count().await?;
-    Ok(HttpResponse::Ok().json(QuarantineReport { quarantined }))
 }

@@ -37,8 +37,22 @@ impl QuarantineRequest {
 #[derive(Serialize, ToSchema)]
 #[schema(as = QuarantineReport)]
 pub struct QuarantineReport {
-    /// Vouchers that are quarantined now.
-    pub quarantined: u64,
+    /// Whether stock is quarantined.
+    pub stock_quarantined: bool,
+}
+
+/// Progress of a release.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = ReleaseReport)]
+pub struct ReleaseReport {
+    /// Vouchers that this request released.
+    pub released: u64,
+    /// Whether more stock is to be released: repeat the request.
+    pub has_more: bool,
+    /// Number of the quarantine, for the repeated request.
+    pub quarantine: i64,
+    /// Whether stock is still quarantined.
+    pub stock_quarantined: bool,
 }
 
 /// Vouchers that were sold since the backup.
@@ -166,6 +180,10 @@ pub struct ComparisonReport {
 pub struct ReleaseRequest {
     /// What the quarantine followed.
     pub after: QuarantineCause,
+    /// `quarantine` of the previous response, if the request is repeated to release more. A quarantine that has begun since is then not
+    /// released.
+    #[serde(default)]
+    pub quarantine: Option<i64>,
     /// SKUs whose stock stays quarantined.
     #[serde(default)]
     #[schema(value_type = Vec<QuarantinedSku>, max_items = 1_000)]
