@@ -20,7 +20,7 @@ BEGIN
     GRANT INSERT, UPDATE ON
         nodes, lanes, feeds, continuity, -- nodes and their commits
         partners, wallets, orders, payouts,
-        categories, products, vendors, chunks, stock_imports, purchases,
+        categories, products, vendors, chunks, stock_totals, stock_imports, purchases,
         operators,
         audit_exports,
         reconciliations, reconciled_days

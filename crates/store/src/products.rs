@@ -182,7 +182,8 @@ async fn lock(connection: &mut PgConnection, product_id: &ProductId) -> Result<O
 /// Whether stock was ever imported. Chunks are not deleted when they are sold out.
 async fn has_stock(connection: &mut PgConnection, product_id: &ProductId) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT FROM chunks WHERE product_id = $1) AS "exists!""#,
+        r#"SELECT EXISTS (SELECT FROM chunks WHERE product_id = $1 AND voided IS NULL)
+                   OR EXISTS (SELECT FROM stock_totals WHERE product_id = $1) AS "exists!""#,
         product_id as _,
     )
     .fetch_one(connection)

@@ -32,6 +32,21 @@ pub(super) const INVARIANTS: &[Invariant] = &[
              OR (k.node IS NOT NULL AND NOT COALESCE(k.incarnation <= n.incarnation, false))"
     ),
     invariant!(
+        "stock.totals",
+        "the totals of a SKU are the sums over its counted chunks",
+        "SELECT format('%s/%s: %s loaded, %s void, %s expired; its chunks %s, %s, %s', product_id, denomination, t.loaded, t.voided,
+                       t.expired, k.loaded, k.voided, k.expired)
+           FROM (
+                 SELECT product_id, denomination, sum(last_stock_id - first_stock_id + 1 - restocked) AS loaded,
+                        sum(voided) AS voided, sum(expired) AS expired
+                   FROM chunks
+                  WHERE voided IS NOT NULL
+                  GROUP BY product_id, denomination
+                ) AS k
+           FULL JOIN stock_totals AS t USING (product_id, denomination)
+          WHERE (k.loaded, k.voided, k.expired) IS DISTINCT FROM (t.loaded, t.voided, t.expired)"
+    ),
+    invariant!(
         "stock.cleared",
         "no chunk was cleared after the last quarantine, and all free stock is cleared unless stock is quarantined",
         "SELECT format('chunk %s: cleared in epoch %s of %s', k.chunk_id, k.cleared_epoch, q.epoch)

@@ -185,6 +185,7 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
         "stock.counts",
         &["UPDATE chunks SET voided = 0, expired = 0, restocked = 0"],
     ),
+    ("stock.totals", &["INSERT INTO stock_totals SELECT product_id, denomination, 1, 0, 0 FROM chunks LIMIT 1"]),
     ("stock.cleared", &["UPDATE chunks SET cleared_epoch = cleared_epoch + 1"]),
     (
         "stock.cleared",

@@ -1,7 +1,8 @@
-//! Counts of emptied chunks, which stock levels add up instead of counting what was ever sold.
+//! Totals of emptied chunks per SKU, which stock levels read instead of counting what was ever sold.
 //!
 //! The commit writes no counter: an update of the chunk's row would make the lanes that sell from it wait for each other. A
-//! background job counts each chunk once, after it was emptied.
+//! background job counts each chunk once, after it was emptied. The transaction that stores the counts of a chunk adds them to the totals, so
+//! a chunk is in the totals exactly if it has counts.
 
 use sqlx::PgPool;
 use vouchsafe_database::boxed;
@@ -20,15 +21,15 @@ impl Stock {
     #[boxed]
     pub async fn count_emptied_chunks(&self) -> Result<bool, sqlx::Error> {
         let counted = self.0.run(|pool| async move { count_batch(&pool).await }).await?;
-        Ok(counted == MAX_CHUNKS as u64)
+        Ok(counted == to_bigint(MAX_CHUNKS))
     }
 }
 
-/// Skips locked chunks: a later batch counts them. An import stores new codes only and a return only old ones, so the first
-/// voucher of a chunk tells whether all came back.
-async fn count_batch(pool: &PgPool) -> Result<u64, sqlx::Error> {
-    let counted = sqlx::query!(
-        "WITH emptied AS MATERIALIZED (
+/// Skips locked chunks: a later batch counts them. Locks totals in the order of their SKUs. An import stores new codes only and a
+/// return only old ones, so the first voucher of a chunk tells whether all came back.
+async fn count_batch(pool: &PgPool) -> Result<i64, sqlx::Error> {
+    let counted = sqlx::query_scalar!(
+        r#"WITH emptied AS MATERIALIZED (
             SELECT c.chunk_id, c.first_stock_id, c.last_stock_id
               FROM chunks AS c
              WHERE c.emptied
@@ -58,12 +59,26 @@ async fn count_batch(pool: &PgPool) -> Result<u64, sqlx::Error> {
                               AND earlier.stock_id < s.stock_id
                            ) AS is_restock
                    ) AS r
+         ), stored AS (
+            UPDATE chunks AS c
+               SET voided = n.voided, expired = n.expired, restocked = n.restocked
+              FROM counted AS n
+             WHERE c.chunk_id = n.chunk_id
+            RETURNING c.product_id, c.denomination, c.last_stock_id - c.first_stock_id + 1 - c.restocked AS loaded, c.voided,
+                      c.expired
+         ), added AS (
+            INSERT INTO stock_totals AS t (product_id, denomination, loaded, voided, expired)
+            SELECT s.product_id, s.denomination, sum(s.loaded), sum(s.voided), sum(s.expired)
+              FROM stored AS s
+             GROUP BY s.product_id, s.denomination
+             ORDER BY s.product_id, s.denomination
+            ON CONFLICT (product_id, denomination) DO UPDATE
+               SET loaded = t.loaded + EXCLUDED.loaded,
+                   voided = t.voided + EXCLUDED.voided,
+                   expired = t.expired + EXCLUDED.expired
          )
-         UPDATE chunks AS c
-            SET voided = n.voided, expired = n.expired, restocked = n.restocked
-           FROM counted AS n
-          WHERE c.chunk_id = n.chunk_id",
+         SELECT count(*) AS "chunks!" FROM stored"#,
         to_bigint(MAX_CHUNKS),
     );
-    Ok(counted.execute(pool).await?.rows_affected())
+    counted.fetch_one(pool).await
 }

@@ -255,7 +255,8 @@ async fn insert_stock(
             -- The first chunk of a SKU: everything is sold later.
             INSERT INTO stock_sold (product_id, denomination, at, sold)
             SELECT $1, $2, now(), 0
-             WHERE NOT EXISTS (SELECT FROM chunks WHERE product_id = $1 AND denomination = $2)
+             WHERE NOT EXISTS (SELECT FROM chunks WHERE product_id = $1 AND denomination = $2 AND voided IS NULL)
+               AND NOT EXISTS (SELECT FROM stock_totals WHERE product_id = $1 AND denomination = $2)
             ON CONFLICT DO NOTHING
          )
          INSERT INTO stock (stock_id, chunk_id, code_id, expiry)
