@@ -124,12 +124,14 @@ DECLARE
     v_feed     integer;
     v_number   bigint;
     v_row      record;
-    v_caps     jsonb[]; -- caps per record; null: none
-    v_unpaid   integer[] := '{}'; -- records with caps that move no money
-    v_used     jsonb := '{}'; -- what accepted records add, by counter
-    v_adding   jsonb; -- the same with what the current record adds
-    v_counter  text;
-    v_free     bigint;
+    v_n        integer := 1;
+    v_place    bigint[]; -- counter per check of a cap
+    v_adds     bigint[]; -- what the record adds, per check
+    v_room     bigint[]; -- what was left before this batch, per check; null: no cap
+    v_added_to bigint[]; -- what accepted records add, per counter
+    v_first_check bigint[]; -- range of checks per record
+    v_last_check  bigint[];
+    v_rated    integer[]; -- records whose orders count for an order rate; null: none
     v_epoch    bigint; -- cleared_epoch of returned vouchers; null: nothing is returned, or the database was never checked
 BEGIN
     -- The fence. Recovery waits for this row lock and reads from the row whether the batch committed.
@@ -376,59 +378,88 @@ BEGIN
         LOOP
             PERFORM pg_advisory_xact_lock(hashtextextended(v_row.partner_id::text, 51));
         END LOOP;
-        SELECT array_agg(g.caps ORDER BY r.n), COALESCE(array_agg(r.n ORDER BY r.n) FILTER (WHERE g.caps IS NOT NULL), '{}')
-          INTO v_caps, v_unpaid
-          FROM generate_series(1, v_count) AS r (n)
-          LEFT JOIN (
-                SELECT (c.row ->> 'record')::integer AS record, jsonb_agg(c.row ORDER BY c.n) AS caps
-                  FROM jsonb_array_elements(p_rest -> 'caps') WITH ORDINALITY AS c (row, n)
-                 GROUP BY 1
-               ) AS g ON g.record = r.n;
-        v_unpaid := ARRAY(SELECT n FROM unnest(v_unpaid) AS u (n) WHERE n <> ALL (m_record) ORDER BY n);
-    END IF;
+        -- Each counter is read once. `room` is what is left of it before this batch, null without a cap: what is added then counts for
+        -- later records only. The checks of a record have consecutive numbers.
+        WITH checks AS MATERIALIZED (
+            SELECT c.*, r_partner[c.record] AS partner_id,
+                   concat_ws('/', r_partner[c.record], c.kind, c.currency, c.credential, c.day) AS counter
+              FROM ROWS FROM (
+                    jsonb_to_recordset(p_rest -> 'caps')
+                    AS (record integer, kind text, currency text, credential uuid, day date, within_s integer, added bigint, cap bigint)
+                   ) WITH ORDINALITY AS c (record, kind, currency, credential, day, within_s, added, cap, n)
+        ), used AS MATERIALIZED (
+            SELECT c.counter, COALESCE(c.within_s, 0) AS within_s,
+                   cap_usage_v1(c.partner_id, c.kind, c.currency, c.credential, c.day, c.within_s, max(c.cap)) AS used
+              FROM checks AS c
+             WHERE c.cap IS NOT NULL AND v_verdict[c.record] = 0
+             GROUP BY c.counter, c.within_s, c.partner_id, c.kind, c.currency, c.credential, c.day
+        ), numbered AS (
+            SELECT c.*, c.cap - u.used AS room, dense_rank() OVER (ORDER BY c.counter) AS place,
+                   row_number() OVER (ORDER BY c.record, c.n) AS number
+              FROM checks AS c
+              LEFT JOIN used AS u ON u.counter = c.counter AND u.within_s = COALESCE(c.within_s, 0)
+        ), of_record AS (
+            SELECT c.record, min(c.number) AS first, max(c.number) AS last FROM numbered AS c GROUP BY c.record
+        )
+        SELECT c.places, c.added, c.rooms, array_fill(0::bigint, ARRAY[c.counters]), r.first, r.last, c.rated
+          INTO v_place, v_adds, v_room, v_added_to, v_first_check, v_last_check, v_rated
+          FROM (
+                SELECT array_agg(c.place ORDER BY c.number) AS places, array_agg(c.added ORDER BY c.number) AS added,
+                       array_agg(c.room ORDER BY c.number) AS rooms, max(c.place)::integer AS counters,
+                       array_agg(c.record) FILTER (WHERE c.within_s IS NOT NULL) AS rated
+                  FROM numbered AS c
+               ) AS c
+         CROSS JOIN (
+                SELECT array_agg(COALESCE(o.first, 1) ORDER BY r.n) AS first, array_agg(COALESCE(o.last, 0) ORDER BY r.n) AS last
+                  FROM generate_series(1, v_count) AS r (n)
+                  LEFT JOIN of_record AS o ON o.record = r.n
+               ) AS r;
 
-    -- Money and caps, record by record: each debit needs enough balance after the accepted debits before it, and each cap room for
-    -- what the record adds after the accepted records before it. A record that is rejected counts for none of them. The wallet rows
-    -- are locked already.
-    FOR v_n IN 1 .. cardinality(m_record) + cardinality(v_unpaid) LOOP
-        v_record := COALESCE(m_record[v_n], v_unpaid[v_n - cardinality(m_record)]);
-        v_wallet := m_wallet[v_n]; -- null: the record moves no money
-        IF v_verdict[v_record] = 0 THEN
+        -- Caps and money, record by record: each cap needs room for what the record adds after the accepted records before it, and each debit
+        -- enough balance. A record that is rejected counts for none of them. The wallet rows are locked already.
+        FOR v_record IN 1 .. v_count LOOP
+            IF m_record[v_n] < v_record THEN
+                v_n := v_n + 1;
+            END IF;
+            v_wallet := CASE WHEN m_record[v_n] = v_record THEN m_wallet[v_n] END; -- null: the record moves no money
+            CONTINUE WHEN v_verdict[v_record] <> 0;
             IF m_amount[v_n] < 0 AND v_left[v_wallet] + m_amount[v_n] < 0 THEN /* guard: balance */
                 v_verdict[v_record] := 2;
-            ELSIF v_caps[v_record] IS NOT NULL THEN
-                v_adding := v_used;
-                FOR v_row IN
-                    SELECT r_partner[v_record] AS partner_id, c.*
-                      FROM jsonb_to_recordset(v_caps[v_record])
-                           AS c (kind text, currency text, credential uuid, day date, since uuid, added bigint, cap bigint)
-                LOOP
-                    v_counter := concat_ws('/', v_row.partner_id, v_row.kind, v_row.currency, v_row.credential, v_row.day);
-                    v_number := COALESCE((v_adding ->> v_counter)::bigint, 0);
-                    -- Without a cap, what is added counts for later records only, and nothing is read.
-                    v_free := NULL;
-                    IF v_row.cap IS NOT NULL THEN
-                        v_free := v_row.cap - cap_usage_v1(v_row.partner_id, v_row.kind, v_row.currency, v_row.credential,
-                                                           v_row.day, v_row.since, v_row.cap);
-                    END IF;
-                    IF v_number + v_row.added > v_free THEN /* guard: cap */
-                        v_verdict[v_record] := 5;
-                        EXIT;
-                    END IF;
-                    v_adding := v_adding || jsonb_build_object(v_counter, v_number + v_row.added); /* guard: running-cap */
-                END LOOP;
-                IF v_verdict[v_record] = 0 THEN
-                    v_used := v_adding;
-                END IF;
+                CONTINUE;
             END IF;
-            IF v_verdict[v_record] = 0 AND v_wallet IS NOT NULL THEN
+            FOR v_check IN v_first_check[v_record] .. v_last_check[v_record] LOOP
+                IF v_added_to[v_place[v_check]] + v_adds[v_check] > v_room[v_check] THEN /* guard: cap */
+                    v_verdict[v_record] := 5;
+                END IF;
+            END LOOP;
+            CONTINUE WHEN v_verdict[v_record] <> 0;
+            FOR v_check IN v_first_check[v_record] .. v_last_check[v_record] LOOP
+                v_added_to[v_place[v_check]] := v_added_to[v_place[v_check]] + v_adds[v_check]; /* guard: running-cap */
+            END LOOP;
+            IF v_wallet IS NOT NULL THEN
                 v_left[v_wallet] := v_left[v_wallet] + m_amount[v_n]; /* guard: running-balance */
                 v_entry[v_wallet] := v_entry[v_wallet] + 1;
                 v_sequence[v_record] := v_entry[v_wallet];
                 v_balance[v_record] := v_left[v_wallet];
             END IF;
-        END IF;
-    END LOOP;
+        END LOOP;
+    ELSE
+        -- Money. Each debit needs enough balance after the accepted debits before it. The wallet rows are locked already.
+        FOR v_n IN 1 .. cardinality(m_record) LOOP
+            v_record := m_record[v_n];
+            v_wallet := m_wallet[v_n];
+            IF v_verdict[v_record] = 0 THEN
+                IF m_amount[v_n] < 0 AND v_left[v_wallet] + m_amount[v_n] < 0 THEN /* guard: balance */
+                    v_verdict[v_record] := 2;
+                ELSE
+                    v_left[v_wallet] := v_left[v_wallet] + m_amount[v_n]; /* guard: running-balance */
+                    v_entry[v_wallet] := v_entry[v_wallet] + 1;
+                    v_sequence[v_record] := v_entry[v_wallet];
+                    v_balance[v_record] := v_left[v_wallet];
+                END IF;
+            END IF;
+        END LOOP;
+    END IF;
 
     -- Records that lost a claim release the claims they had won. Verdict 1 is left out: a known key belongs to another record.
     IF v_verdict && ARRAY[2, 3, 4, 5]::smallint[] THEN
@@ -605,6 +636,13 @@ BEGIN
              GROUP BY 1, 2, 3
              ORDER BY 1, 2, 3
             ON CONFLICT (partner_id, day, counter) DO UPDATE SET value = u.value + EXCLUDED.value;
+            PERFORM record_order_totals_v1(w_partner[w.n], w_currency[w.n])
+               FROM (
+                     SELECT DISTINCT m_wallet[m.n] AS n
+                       FROM generate_series(1, cardinality(m_record)) AS m (n)
+                      WHERE m_record[m.n] = ANY (v_rated) AND v_verdict[m_record[m.n]] = 0
+                      ORDER BY 1
+                    ) AS w;
         END IF;
         -- An operator's decision and its audit entry commit together.
         INSERT INTO audit_log (operator, action, subject, before, after, trace_id, partner_id)

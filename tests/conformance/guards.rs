@@ -31,10 +31,14 @@ const GUARD_EDITS: &[(&str, &str, &str)] = &[
         "v_left[v_wallet] := v_left[v_wallet] + m_amount[v_n]",
         "NULL",
     ),
-    ("cap", "v_number + v_row.added > v_free", "false"),
+    (
+        "cap",
+        "v_added_to[v_place[v_check]] + v_adds[v_check] > v_room[v_check]",
+        "false",
+    ),
     (
         "running-cap",
-        "v_adding := v_adding || jsonb_build_object(v_counter, v_number + v_row.added);",
+        "v_added_to[v_place[v_check]] := v_added_to[v_place[v_check]] + v_adds[v_check];",
         "NULL;",
     ),
     ("chunk-lock", "FOR SHARE", ""),

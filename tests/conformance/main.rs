@@ -21,6 +21,7 @@ mod lock_order;
 mod lookups;
 mod nodes;
 mod open_snapshot;
+mod order_totals;
 mod outbox;
 mod plans;
 mod proxy;

@@ -67,6 +67,14 @@ const TABLES: &[PurgedTable] = &[
         kept: &["6 days"],
     },
     PurgedTable {
+        source: "order_totals",
+        insert: "INSERT INTO order_totals (partner_id, currency, at, sequence, orders, total)
+                 SELECT '00000000-0000-7000-8000-000000000001', 'USD', now() - interval '$age', 1, 1, 1",
+        // The last one before every window is kept.
+        purged: &["28 hours", "27 hours"],
+        kept: &["26 hours", "24 hours"],
+    },
+    PurgedTable {
         source: "credentials",
         insert: "INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, not_before, revoked_at)
                  SELECT gen_random_uuid(), partner_id, sha256(gen_random_uuid()::text::bytea), sha256(''), now() - interval '2 years',

@@ -71,7 +71,7 @@ impl OrderChecks {
         deadline: &DecisionDeadline,
     ) -> Result<Result<Self, CapExceeded>, FlowError> {
         let spend = caps.spend_checks(total, *family_id, at);
-        let rate = caps.rate_checks(total, at);
+        let rate = caps.rate_checks(total);
         let pending = caps.pending_checks(total);
         let all = [&spend[..], &rate].concat();
         let used = usage(engine, partner_id, &all, deadline).await?;

@@ -46,6 +46,7 @@ const FUNCTIONS: &[(&str, &str)] = sql_functions![
     "order_timeline_v1",
     "orders_waiting_for_stock_v1",
     "quarantine_epoch_v1",
+    "record_order_totals_v1",
     "retrieve_codes_v1",
     "retrieve_codes_v2",
     "unclaimable_stock_v1",

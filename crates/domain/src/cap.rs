@@ -2,7 +2,7 @@
 
 use time::{Date, OffsetDateTime};
 
-use crate::ids::{CredentialId, OrderId};
+use crate::ids::CredentialId;
 use crate::money::{Amount, Currency, Money};
 use crate::partner::caps::Caps;
 
@@ -13,10 +13,10 @@ pub enum CapCounter {
     PendingOrders,
     /// Paid for orders that are not delivered yet. Minor units.
     PendingAmount(Currency),
-    /// Orders from this ID on.
-    RecentOrders(OrderId),
-    /// Totals of orders from this ID on. Minor units.
-    RecentAmount(OrderId, Currency),
+    /// Orders of the last so many seconds, by the clock of the database.
+    RecentOrders(u32),
+    /// Totals of the orders of the last so many seconds. Minor units.
+    RecentAmount(u32, Currency),
     /// Orders that the partner has cancelled on a day.
     Cancellations(Date),
     /// Totals of the orders of a day, in minor units: of one credential, or all.
@@ -88,19 +88,17 @@ impl Caps {
 
     /// What an order counts against the order rate above which orders wait for approval.
     #[must_use]
-    pub fn rate_checks(&self, total: Money, at: OffsetDateTime) -> Vec<CapCheck> {
+    pub fn rate_checks(&self, total: Money) -> Vec<CapCheck> {
         let Some(rate) = &self.approval_over else {
             return Vec::new();
         };
-        let since = at.checked_sub(time::Duration::seconds(i64::from(rate.within_s)));
-        let since = OrderId::lower_bound_at(since.unwrap_or(OffsetDateTime::UNIX_EPOCH));
         let orders = rate.orders.map(|cap| CapCheck {
-            counter: CapCounter::RecentOrders(since),
+            counter: CapCounter::RecentOrders(rate.within_s),
             added: 1,
             cap: Some(i64::from(cap)),
         });
         let amount = rate.amount.get(total.currency).map(|cap| CapCheck {
-            counter: CapCounter::RecentAmount(since, total.currency),
+            counter: CapCounter::RecentAmount(rate.within_s, total.currency),
             added: total.amount.minor(),
             cap: Some(cap.minor()),
         });
@@ -145,17 +143,16 @@ pub struct CounterColumns {
     pub currency: Option<Currency>,
     pub credential_id: Option<CredentialId>,
     pub day: Option<Date>,
-    pub since: Option<OrderId>,
+    pub within_s: Option<u32>,
 }
 
 impl CapCounter {
-    /// The same counter for all decisions of a batch, which begin their windows at different times.
+    /// The same counter for all decisions of a batch, of which some may have an earlier length of the window.
     #[must_use]
-    pub fn without_start(&self) -> Self {
-        let start = OrderId::nil();
+    pub fn without_window(&self) -> Self {
         match self {
-            Self::RecentOrders(_) => Self::RecentOrders(start),
-            Self::RecentAmount(_, currency) => Self::RecentAmount(start, *currency),
+            Self::RecentOrders(_) => Self::RecentOrders(0),
+            Self::RecentAmount(_, currency) => Self::RecentAmount(0, *currency),
             other => other.clone(),
         }
     }
@@ -168,11 +165,13 @@ impl CapCounter {
 
     #[must_use]
     pub const fn columns(&self) -> CounterColumns {
-        let (kind, currency, credential_id, day, since) = match *self {
+        let (kind, currency, credential_id, day, within_s) = match *self {
             Self::PendingOrders => ("pending_orders", None, None, None, None),
             Self::PendingAmount(currency) => ("pending_amount", Some(currency), None, None, None),
-            Self::RecentOrders(since) => ("recent_orders", None, None, None, Some(since)),
-            Self::RecentAmount(since, currency) => ("recent_amount", Some(currency), None, None, Some(since)),
+            Self::RecentOrders(within_s) => ("recent_orders", None, None, None, Some(within_s)),
+            Self::RecentAmount(within_s, currency) => {
+                ("recent_amount", Some(currency), None, None, Some(within_s))
+            }
             Self::Cancellations(day) => ("cancellations", None, None, Some(day), None),
             Self::Spend(day, currency, None) => ("spend", Some(currency), None, Some(day), None),
             Self::Spend(day, currency, credential_id) => {
@@ -184,7 +183,7 @@ impl CapCounter {
             currency,
             credential_id,
             day,
-            since,
+            within_s,
         }
     }
 }
@@ -235,7 +234,7 @@ mod tests {
         };
         assert_eq!(caps.spend_checks(usd(500), id, at), [spend]);
         assert_eq!(caps.pending_checks(usd(500)).len(), 1);
-        assert_eq!(caps.rate_checks(usd(500), at), []);
+        assert_eq!(caps.rate_checks(usd(500)), []);
         assert_eq!(caps.cancellation_check(at), None);
     }
 

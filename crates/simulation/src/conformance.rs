@@ -44,7 +44,8 @@ macro_rules! conformance_cases {
             caps_apply_within_batch
             stale_record_does_not_count_within_batch
             vouchers_of_order_beyond_a_cap_are_free
-            orders_are_counted_up_to_the_cap
+            pending_orders_are_counted_up_to_the_cap
+            order_rate_counts_orders_of_commits_without_caps
             aborted_batch_writes_nothing
             poisoned_record_fails_alone
             contended_record_fails_alone

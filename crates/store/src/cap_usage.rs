@@ -1,6 +1,6 @@
 //! Counters of partners with caps.
 
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use time::Date;
 use uuid::Uuid;
 use vouchsafe_domain::cap::CapCheck;
@@ -21,32 +21,62 @@ pub(super) async fn read(
         .map(|counter| counter.credential_id.map(|id| id.as_uuid()))
         .collect();
     let days: Vec<Option<Date>> = columns.iter().map(|counter| counter.day).collect();
-    let since: Vec<Option<Uuid>> = columns
+    let windows: Vec<Option<i32>> = columns
         .iter()
-        .map(|counter| counter.since.map(|id| id.as_uuid()))
+        .map(|counter| counter.within_s.map(u32::cast_signed))
         .collect();
     let caps: Vec<Option<i64>> = checks.iter().map(|check| check.cap).collect();
     sqlx::query_scalar!(
-        r#"SELECT cap_usage_v1($1, c.kind, c.currency, c.credential, c.day, c.since, c.cap) AS "used!"
-             FROM unnest($2::text[], $3::text[], $4::uuid[], $5::date[], $6::uuid[], $7::bigint[])
-                  WITH ORDINALITY AS c (kind, currency, credential, day, since, cap, n)
+        r#"SELECT cap_usage_v1($1, c.kind, c.currency, c.credential, c.day, c.within_s, c.cap) AS "used!"
+             FROM unnest($2::text[], $3::text[], $4::uuid[], $5::date[], $6::integer[], $7::bigint[])
+                  WITH ORDINALITY AS c (kind, currency, credential, day, within_s, cap, n)
             ORDER BY c.n"#,
         partner_id as _,
         &kinds as _,
         &currencies as _,
         &credentials as _,
         &days as _,
-        &since as _,
+        &windows as _,
         &caps as _,
     )
     .fetch_all(pool)
     .await
 }
 
-/// Removes the counters of days that ended a week ago.
+/// Adds what the partner's wallets have paid for orders to the running totals of its order rate: for a rate that begins, and again with
+/// each change of the rate.
+pub(super) async fn record_order_totals(
+    connection: &mut PgConnection,
+    partner_id: PartnerId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        r#"SELECT record_order_totals_v1(w.partner_id, w.currency) AS "recorded!: ()"
+             FROM wallets AS w
+            WHERE w.partner_id = $1
+            ORDER BY w.currency"#,
+        partner_id as _,
+    )
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+/// Removes the counters of days that ended a week ago, and running totals before the last one that precedes every window.
 pub(super) async fn purge(pool: &PgPool) -> Result<(), sqlx::Error> {
     sqlx::query!("DELETE FROM partner_usage WHERE day < (now() AT TIME ZONE 'UTC')::date - 7")
         .execute(pool)
-        .await
-        .map(drop)
+        .await?;
+    sqlx::query!(
+        "DELETE FROM order_totals AS t
+          WHERE t.at < now() - interval '25 hours'
+            AND EXISTS (SELECT
+                          FROM order_totals AS later
+                         WHERE later.partner_id = t.partner_id
+                           AND later.currency = t.currency
+                           AND later.at > t.at
+                           AND later.at < now() - interval '25 hours')"
+    )
+    .execute(pool)
+    .await
+    .map(drop)
 }

@@ -205,6 +205,10 @@ async fn change(
     if after == before {
         return Ok(Some(before));
     }
+    let rate = |partner: &Partner| partner.caps.as_ref().and_then(|caps| caps.approval_over.clone());
+    if rate(&after).is_some() && rate(&after) != rate(&before) {
+        cap_usage::record_order_totals(&mut transaction, partner_id).await?;
+    }
     after.updated_at = update(&mut transaction, &after).await?;
     audit::write_of_partner(
         &mut transaction,

@@ -38,6 +38,7 @@ mod deliveries;
 mod events;
 mod keys;
 mod ledger;
+mod order_totals;
 mod orders;
 mod reconciliation;
 mod run;
@@ -93,6 +94,7 @@ const SCANS: &[Scan] = &[
     ledger::SCAN,
     events::SCAN,
     wallets::SCAN,
+    order_totals::SCAN,
     stock_rows::SCAN,
     codes::SCAN,
     codes::BLIND_INDEX_SCAN,

@@ -75,6 +75,13 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
         &["UPDATE wallets SET pending_payouts = pending_payouts - 1"],
     ),
     (
+        "caps.order_totals",
+        &[
+            "SELECT record_order_totals_v1(partner_id, currency) FROM wallets",
+            "UPDATE order_totals SET orders = orders + 1 WHERE at > '-infinity'",
+        ],
+    ),
+    (
         "payout.stages",
         &["UPDATE payouts SET timeline = timeline || timeline"],
     ),

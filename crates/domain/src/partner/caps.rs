@@ -9,9 +9,6 @@ use super::approval_rule::Thresholds;
 /// Longest window of an order rate: one day. Seconds.
 pub const MAX_RATE_WINDOW_S: u32 = 86_400;
 
-/// Longest window of an order rate with amounts: one hour. Each order adds up the totals of its window. Seconds.
-pub const MAX_AMOUNT_WINDOW_S: u32 = 3_600;
-
 /// Caps of a partner. Without any, nothing is capped.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = PartnerCaps))]
@@ -51,7 +48,7 @@ pub struct Caps {
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OrderRate {
-    /// Length of the window in seconds; at most 3,600 with an `amount`.
+    /// Length of the window in seconds.
     #[serde(deserialize_with = "crate::whole_number::required")]
     #[cfg_attr(feature = "utoipa", schema(minimum = 1, maximum = 86_400))]
     pub within_s: u32,
@@ -104,11 +101,6 @@ impl Caps {
                 "expected approval_over.within_s of 1 to {MAX_RATE_WINDOW_S}"
             ));
         }
-        if !rate.amount.is_empty() && rate.within_s > MAX_AMOUNT_WINDOW_S {
-            return Some(format!(
-                "expected approval_over.within_s of at most {MAX_AMOUNT_WINDOW_S} with an amount"
-            ));
-        }
         let is_empty = rate.orders.is_none() && rate.amount.is_empty();
         is_empty.then(|| "expected orders or amount in approval_over".to_owned())
     }
@@ -145,8 +137,7 @@ mod tests {
         for (text, is_valid) in [
             (r#"{"within_s":60,"orders":1}"#, true),
             (r#"{"within_s":86400,"orders":1}"#, true),
-            (r#"{"within_s":3600,"amount":{"USD":1}}"#, true),
-            (r#"{"within_s":3601,"orders":1,"amount":{"USD":1}}"#, false),
+            (r#"{"within_s":86400,"amount":{"USD":1}}"#, true),
             (r#"{"within_s":0,"orders":1}"#, false),
             (r#"{"within_s":86401,"orders":1}"#, false),
             (r#"{"within_s":60}"#, false),

@@ -2,13 +2,16 @@
 
 use vouchsafe_actors::ports::record::{Record, Verdict};
 use vouchsafe_domain::cap::{CapCheck, CapCounter};
-use vouchsafe_domain::ids::{CredentialId, OrderId, PartnerId};
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
 
 use super::fixture::{
     Fixture, INITIAL_BALANCE, PRICE, STALE_BALANCE, STALE_CAP, assert_committed, wallet_state,
 };
 use super::subject::Subject;
 use crate::build::{self, NOW};
+
+/// Window of the order rates. The IDs of the orders are from another time: the clock of the store decides.
+const DAY_S: u32 = 86_400;
 
 impl<S: Subject> Fixture<'_, S> {
     async fn cap_usage(&self, partner_id: PartnerId, counter: &CapCounter) -> i64 {
@@ -46,12 +49,11 @@ fn within(caps: Vec<CapCheck>, record: Record) -> Record {
 pub async fn record_beyond_a_cap_is_stale<S: Subject>(mut fixture: Fixture<'_, S>) {
     let day = NOW.date();
     let credential_id = CredentialId::generate();
-    let since = OrderId::lower_bound_at(NOW - time::Duration::days(1));
     for (name, counter) in [
         ("pending orders", CapCounter::PendingOrders),
         ("pending amount", CapCounter::PendingAmount(build::usd())),
-        ("recent orders", CapCounter::RecentOrders(since)),
-        ("recent amount", CapCounter::RecentAmount(since, build::usd())),
+        ("recent orders", CapCounter::RecentOrders(DAY_S)),
+        ("recent amount", CapCounter::RecentAmount(DAY_S, build::usd())),
         ("cancellations", CapCounter::Cancellations(day)),
         ("spend", CapCounter::Spend(day, build::usd(), None)),
         (
@@ -147,16 +149,58 @@ pub async fn vouchers_of_order_beyond_a_cap_are_free<S: Subject>(mut fixture: Fi
     assert_eq!(fixture.balance().await, INITIAL_BALANCE - 2 * PRICE);
 }
 
-/// Orders are counted up to one more than the cap, however many there are.
-pub async fn orders_are_counted_up_to_the_cap<S: Subject>(mut fixture: Fixture<'_, S>) {
+/// Pending orders are counted up to one more than the cap, however many there are.
+pub async fn pending_orders_are_counted_up_to_the_cap<S: Subject>(mut fixture: Fixture<'_, S>) {
     for name in ["a", "b", "c"] {
         fixture.must_commit(&fixture.pending_order(name, 1)).await;
     }
-    let since = OrderId::lower_bound_at(NOW - time::Duration::days(1));
-    for counter in [CapCounter::PendingOrders, CapCounter::RecentOrders(since)] {
-        for (cap, expected) in [(Some(0), 1), (Some(1), 2), (Some(9), 3), (None, 3)] {
-            let used = fixture.cap_usage_up_to(fixture.partner, &counter, cap).await;
-            assert_eq!(used, expected, "{counter:?} {cap:?}");
+    let counter = CapCounter::PendingOrders;
+    for (cap, expected) in [(Some(0), 1), (Some(1), 2), (Some(9), 3), (None, 3)] {
+        let used = fixture.cap_usage_up_to(fixture.partner, &counter, cap).await;
+        assert_eq!(used, expected, "{cap:?}");
+    }
+}
+
+/// An order rate counts every order of its window: also those of commits without caps, before, between and after those with it.
+pub async fn order_rate_counts_orders_of_commits_without_caps<S: Subject>(mut fixture: Fixture<'_, S>) {
+    let counters = [
+        CapCounter::RecentOrders(DAY_S),
+        CapCounter::RecentAmount(DAY_S, build::usd()),
+    ];
+    let checks = |cap: i64| {
+        let checks = counters.iter().map(|counter| CapCheck {
+            counter: counter.clone(),
+            added: if counter.columns().currency.is_some() {
+                10
+            } else {
+                1
+            },
+            cap: Some(cap),
+        });
+        checks.collect::<Vec<_>>()
+    };
+    let mut placed = 0;
+    for name in ["a", "b", "c"] {
+        fixture
+            .must_commit(&build::pending_order(fixture.partner, name, 10))
+            .await;
+        let rated = build::pending_order(fixture.partner, &format!("rated {name}"), 10);
+        fixture.must_commit(&within(checks(1_000), rated)).await;
+        fixture
+            .must_commit(&build::pending_order(
+                fixture.partner,
+                &format!("after {name}"),
+                10,
+            ))
+            .await;
+        placed += 3;
+        for (counter, each) in counters.iter().zip([1, 10]) {
+            let used = fixture.cap_usage(fixture.partner, counter).await;
+            assert_eq!(used, placed * each, "{counter:?}");
         }
+        let beyond = build::pending_order(fixture.partner, &format!("beyond {name}"), 10);
+        fixture
+            .assert_rejected(&within(checks(placed * 10), beyond), STALE_CAP)
+            .await;
     }
 }

@@ -67,7 +67,7 @@ pub(super) async fn execute(
     batch.lock_wallets().await?;
     batch.check_chunks().await?;
     batch.claim_vouchers().await?;
-    batch.check_money_and_caps().await?;
+    batch.check_money_and_caps(db).await?;
     batch.reject_duplicates()?;
     batch.lock_event_numbers().await?;
     if !fsync.is_zero() {
@@ -211,12 +211,12 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    async fn check_money_and_caps(&mut self) -> Result<(), CommitError> {
+    async fn check_money_and_caps(&mut self, db: &MemoryDatabase) -> Result<(), CommitError> {
         let caps = |record: &Record| (!record.caps.is_empty()).then_some(Lock::Caps(record.partner_id));
         self.lock_rows(caps, LockMode::Exclusive).await?;
         let unfunded = self
             .tx
-            .read(|state| find_unfunded(state, self.accepted_records()))?;
+            .read(|state| find_unfunded(state, self.accepted_records(), db.now()))?;
         for (index, reason) in unfunded {
             self.reject(&[index], reason);
         }

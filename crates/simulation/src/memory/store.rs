@@ -200,10 +200,11 @@ impl Store for MemoryStore {
                 self.db.faults().failing_cap_reads = failing - 1;
                 return Err(Unavailable("the counters of caps cannot be read".to_owned()));
             }
+            let now = self.db.now();
             let usage = |state: &mut State| {
                 let used = checks
                     .iter()
-                    .map(|check| state.tables.cap_usage(partner_id, check));
+                    .map(|check| state.tables.cap_usage(partner_id, check, now));
                 used.collect()
             };
             Ok(self.db.with(usage))

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use uuid::Uuid;
 use vouchsafe_domain::audit::AuditEntry;
@@ -59,6 +60,7 @@ pub(super) struct KeyRow {
 pub(super) struct OrderRow {
     pub(super) order: Order,
     pub(super) last_sequence: u32,
+    pub(super) committed_at: DbTime,
 }
 
 #[derive(Debug, Clone)]
@@ -165,20 +167,23 @@ impl Tables {
         receipt
     }
 
-    /// What a partner has used of a cap; orders are counted up to one more than the cap.
-    pub(super) fn cap_usage(&self, partner_id: PartnerId, check: &CapCheck) -> i64 {
+    /// What a partner has used of a cap; pending orders are counted up to one more than the cap.
+    pub(super) fn cap_usage(&self, partner_id: PartnerId, check: &CapCheck, now: DbTime) -> i64 {
         let orders = || {
             self.orders
                 .values()
-                .map(|row| &row.order)
-                .filter(|order| order.partner_id == partner_id)
+                .filter(|row| row.order.partner_id == partner_id)
         };
-        let count = |orders: usize| {
-            let orders = i64::try_from(orders).expect("fewer orders than bits");
-            check.cap.map_or(orders, |cap| orders.min(cap + 1))
+        let recent = |within_s: u32| {
+            let since = now.before(Duration::from_secs(within_s.into()));
+            orders().filter(move |row| row.committed_at >= since)
         };
+        let count = |orders: usize| i64::try_from(orders).expect("fewer orders than bits");
         match &check.counter {
-            CapCounter::PendingOrders => count(orders().filter(|order| !order.closed).count()),
+            CapCounter::PendingOrders => {
+                let pending = count(orders().filter(|row| !row.order.closed).count());
+                check.cap.map_or(pending, |cap| pending.min(cap + 1))
+            }
             CapCounter::PendingAmount(currency) => {
                 let wallet = WalletKey {
                     partner_id,
@@ -188,14 +193,12 @@ impl Tables {
                     .get(&wallet)
                     .map_or(0, |row| row.pending_orders.minor())
             }
-            CapCounter::RecentOrders(since) => {
-                count(orders().filter(|order| order.order_id >= *since).count())
-            }
-            CapCounter::RecentAmount(since, currency) => {
-                let recent =
-                    orders().filter(|order| order.order_id >= *since && order.total.currency == *currency);
-                recent.map(|order| order.total.amount.minor()).sum()
-            }
+            CapCounter::RecentOrders(within_s) => count(recent(*within_s).count()),
+            CapCounter::RecentAmount(within_s, currency) => recent(*within_s)
+                .map(|row| row.order.total)
+                .filter(|total| total.currency == *currency)
+                .map(|total| total.amount.minor())
+                .sum(),
             CapCounter::Cancellations(_) | CapCounter::Spend(..) => {
                 let own = self
                     .usage

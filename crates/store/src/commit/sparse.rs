@@ -12,7 +12,7 @@ use vouchsafe_actors::ports::record::{OrderChange, PayoutChange, Record, Returne
 use vouchsafe_domain::audit::{AuditEntry, AuditState};
 use vouchsafe_domain::cap::CapCheck;
 use vouchsafe_domain::event::EventBundle;
-use vouchsafe_domain::ids::{CredentialId, OrderId};
+use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_domain::ledger::PendingDelta;
 use vouchsafe_domain::money::Currency;
 use vouchsafe_domain::order::{Milestone, OrderLine};
@@ -97,7 +97,7 @@ struct CapRow {
     currency: Option<Currency>,
     credential: Option<Uuid>,
     day: Option<String>,
-    since: Option<Uuid>,
+    within_s: Option<u32>,
     added: i64,
     cap: Option<i64>,
 }
@@ -229,7 +229,7 @@ impl CapRow {
             currency: counter.currency,
             credential: counter.credential_id.map(CredentialId::as_uuid),
             day: counter.day.map(|day| day.to_string()),
-            since: counter.since.map(OrderId::as_uuid),
+            within_s: counter.within_s,
             added: check.added,
             cap: check.cap,
         }

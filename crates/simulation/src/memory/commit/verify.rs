@@ -96,6 +96,7 @@ fn is_payout_decided(state: &State, change: &PayoutChange) -> bool {
 pub(super) fn find_unfunded<'a>(
     state: &State,
     accepted: impl Iterator<Item = (usize, &'a Record)>,
+    now: DbTime,
 ) -> Result<Vec<(usize, StaleReason)>, CommitError> {
     let mut balances: BTreeMap<WalletKey, Amount> = BTreeMap::new();
     let mut counted: Vec<CountedUsage> = Vec::new();
@@ -114,7 +115,7 @@ pub(super) fn find_unfunded<'a>(
             unfunded.push((index, StaleReason::Balance));
             continue;
         }
-        let Some(added) = usage_within_caps(state, record, &counted) else {
+        let Some(added) = usage_within_caps(state, record, &counted, now) else {
             unfunded.push((index, StaleReason::Cap));
             continue;
         };
@@ -132,16 +133,21 @@ pub(super) fn find_unfunded<'a>(
 type CountedUsage = (PartnerId, CapCounter, i64);
 
 /// What a record adds to its counters; `None` if it would exceed a cap. Earlier records of its batch have added `counted`.
-fn usage_within_caps(state: &State, record: &Record, counted: &[CountedUsage]) -> Option<Vec<CountedUsage>> {
+fn usage_within_caps(
+    state: &State,
+    record: &Record,
+    counted: &[CountedUsage],
+    now: DbTime,
+) -> Option<Vec<CountedUsage>> {
     let mut added: Vec<CountedUsage> = Vec::new();
     for check in &record.caps {
-        let (partner_id, counter) = (record.partner_id, check.counter.without_start());
+        let (partner_id, counter) = (record.partner_id, check.counter.without_window());
         let earlier = counted
             .iter()
             .chain(&added)
             .filter(|(of, name, _)| *of == partner_id && *name == counter);
         let earlier: i64 = earlier.map(|(_, _, number)| number).sum();
-        let used = state.tables.cap_usage(partner_id, check) + earlier;
+        let used = state.tables.cap_usage(partner_id, check, now) + earlier;
         if check.is_exceeded(used) && state.has_guard(Guard::Cap) {
             return None;
         }

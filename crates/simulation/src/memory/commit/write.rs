@@ -43,7 +43,9 @@ pub(super) fn write_record(
         .as_ref()
         .or(record.change.as_ref().map(|change| &change.after));
     if let Some(order) = order {
+        let known = tables.orders.get(&order.order_id);
         let row = OrderRow {
+            committed_at: known.map_or(now, |row| row.committed_at),
             order: order.clone(),
             last_sequence: record.events.as_ref().map_or(0, EventBundle::last_sequence),
         };
