@@ -12,6 +12,7 @@
 
 mod codes;
 mod contention;
+mod due_purchases;
 mod explain;
 mod frames;
 mod guards;

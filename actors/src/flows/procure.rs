@@ -31,9 +31,15 @@ use crate::ports::vendors::{
     WaitingOrder,
 };
 
-/// Minimum and maximum delay before a vendor is asked about a purchase again; in between it is a quarter of the purchase's
-/// age.
-const POLL_DELAY_BOUNDS: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(300));
+/// Minimum delay before a vendor is asked about a purchase again. Up to a maximum it is a quarter of the purchase's age.
+const MIN_POLL_DELAY: Duration = Duration::from_millis(250);
+
+/// Maximum delay before a vendor is asked again.
+const MAX_POLL_DELAY: Duration = Duration::from_secs(300);
+
+/// The same for a purchase that an operator fulfils, which makes it due at once: no vendor is asked, and what is left is to end the
+/// purchase of an order that was closed meanwhile. The longest delay that a clock set back does not shorten.
+const MAX_MANUAL_POLL_DELAY: Duration = Duration::from_secs(3_600);
 
 /// Why a procurement step failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -106,12 +112,13 @@ pub async fn advance_purchase(
     let Some(claimed) = vendors.claim_purchase(purchase_id).await? else {
         return Ok(false);
     };
-    let age = (engine.clock.now() - claimed.requested_at).try_into();
-    let delay = poll_delay(age.unwrap_or_default());
+    let age: Result<Duration, _> = (engine.clock.now() - claimed.requested_at).try_into();
+    let age = age.unwrap_or_default();
+    let delay = poll_delay(age, MAX_POLL_DELAY);
     let after = match request_vouchers(engine, vendors, claimed, forced).await {
         Ok(PurchaseRemainder::Done) => None,
         Ok(PurchaseRemainder::Pending(minimum)) => Some(delay.max(minimum.unwrap_or_default())),
-        Ok(PurchaseRemainder::Manual) => Some(delay),
+        Ok(PurchaseRemainder::Manual) => Some(poll_delay(age, MAX_MANUAL_POLL_DELAY)),
         Err(error) => {
             error!(purchase.id = %purchase_id, error.message = %error, "purchase failed for now; retrying");
             Some(delay)
@@ -173,9 +180,8 @@ async fn release_remainder(
 }
 
 /// The delay before a purchase of this age is polled again.
-fn poll_delay(age: Duration) -> Duration {
-    let (minimum, maximum) = POLL_DELAY_BOUNDS;
-    (age / 4).clamp(minimum, maximum)
+fn poll_delay(age: Duration, maximum: Duration) -> Duration {
+    (age / 4).clamp(MIN_POLL_DELAY, maximum)
 }
 
 #[cfg(test)]
@@ -185,17 +191,16 @@ mod tests {
     #[test]
     fn poll_delay_grows_with_the_age_of_the_purchase() {
         let table = [
-            (0, 250),
-            (1_000, 250),
-            (8_000, 2_000),
-            (1_200_000, 300_000),
-            (86_400_000, 300_000),
+            (0, 250, 250),
+            (1_000, 250, 250),
+            (8_000, 2_000, 2_000),
+            (1_200_000, 300_000, 300_000),
+            (86_400_000, 300_000, 3_600_000),
         ];
-        for (age_ms, delay_ms) in table {
-            assert_eq!(
-                poll_delay(Duration::from_millis(age_ms)),
-                Duration::from_millis(delay_ms)
-            );
+        for (age_ms, delay_ms, manual_delay_ms) in table {
+            let delays = [MAX_POLL_DELAY, MAX_MANUAL_POLL_DELAY]
+                .map(|maximum| poll_delay(Duration::from_millis(age_ms), maximum));
+            assert_eq!(delays, [delay_ms, manual_delay_ms].map(Duration::from_millis));
         }
     }
 }

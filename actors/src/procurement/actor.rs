@@ -76,7 +76,11 @@ impl ProcurementActor {
             StoreAccess::Ready
                 if !self.has_unreleased_claim && self.queue.in_flight_count() < self.concurrency =>
             {
-                self.read_due(ctx)
+                if self.queue.is_low() {
+                    self.read_due(ctx)
+                } else {
+                    self.start_purchases(ctx)
+                }
             }
             StoreAccess::Ready => {}
         }
@@ -141,7 +145,6 @@ impl ProcurementActor {
                     actor.has_unreleased_claim = true;
                 }
                 actor.queue.finish(purchase_id);
-                // Read again, so that newly due purchases compete with those queued earlier.
                 actor.poll(ctx);
             }));
         }

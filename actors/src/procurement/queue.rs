@@ -7,9 +7,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use vouchsafe_domain::ids::OrderId;
 
-/// Maximum number of queued purchases, many times a vendor's concurrency; what is due beyond it is offered again at the
-/// next poll.
+/// Maximum number of queued purchases, many times a vendor's concurrency; what is due beyond it follows when few of them are left.
+/// Orders compete for their turns among these.
 pub const MAX_QUEUED: usize = 512;
+
+/// Below this number of queued purchases more are read, so that one that is due later has its turn soon.
+const LOW_WATER: usize = 128;
 
 /// The due and in-flight purchases of one vendor; `P` identifies a purchase.
 #[derive(Debug)]
@@ -40,6 +43,12 @@ impl<P: Copy + Eq + std::hash::Hash> PurchaseQueue<P> {
             .filter(|(purchase, _)| !self.in_flight.contains_key(purchase));
         self.waiting = fresh.take(MAX_QUEUED).collect();
         self.prune_turns();
+    }
+
+    /// Whether so few purchases are left that more may be read.
+    #[must_use]
+    pub fn is_low(&self) -> bool {
+        self.waiting.len() < LOW_WATER
     }
 
     /// Returns the next purchase and marks it as in flight, if fewer than `limit` are in flight.

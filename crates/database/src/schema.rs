@@ -39,6 +39,7 @@ const FUNCTIONS: &[(&str, &str)] = sql_functions![
     "is_other_node_first_v1",
     "last_entry_before_v1",
     "last_event_before_v1",
+    "list_due_purchases_v1",
     "list_free_stock_v1",
     "list_quarantined_chunks_v1",
     "next_claimable_expiry_v1",

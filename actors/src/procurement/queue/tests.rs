@@ -2,6 +2,7 @@
 
 use vouchsafe_domain::fixtures;
 use vouchsafe_domain::ids::OrderId;
+use vouchsafe_domain::vendor::MAX_CONCURRENCY;
 
 use super::{MAX_QUEUED, PurchaseQueue};
 
@@ -70,6 +71,23 @@ fn large_and_small_order_alternate_until_the_small_one_is_done() {
     );
     queue.finish(1_000);
     assert_eq!(queue.start_next(4), Some(3));
+}
+
+#[test]
+fn more_is_read_only_when_few_are_left() {
+    let due: Vec<_> = (0..MAX_QUEUED).map(|number| (number, order_of("a"))).collect();
+    let mut queue = PurchaseQueue::default();
+    assert!(queue.is_low());
+    queue.replace_due(due);
+    let mut started = 0;
+    while !queue.is_low() {
+        let purchase = queue.start_next(1).expect("more are queued");
+        queue.finish(purchase);
+        started += 1;
+    }
+    // A read is shared by most of what it returned, and there is work for every call of the largest vendor until the next.
+    assert!(started > MAX_QUEUED / 2, "{started}");
+    assert!(MAX_QUEUED - started >= usize::from(MAX_CONCURRENCY), "{started}");
 }
 
 #[test]

@@ -17,8 +17,7 @@ use crate::purchases::Purchases;
 const CLAIM_S: i32 = 120;
 
 impl Purchases {
-    /// Lists up to `limit` unclaimed purchases of a vendor that are due for a request: the first of each order before the second
-    /// of any.
+    /// Lists up to `limit` unclaimed purchases of a vendor that are due for a request, those that are due longest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -26,18 +25,7 @@ impl Purchases {
     pub async fn list_due(&self, vendor: String, limit: usize) -> Result<Vec<DuePurchase>, sqlx::Error> {
         let statement = sqlx::query_as!(
             DuePurchase,
-            r#"SELECT d.purchase_id, d.order_id AS "order_id: OrderId"
-               FROM (
-                    SELECT p.purchase_id, p.order_id, p.next_at,
-                           row_number() OVER (PARTITION BY p.order_id ORDER BY p.next_at, p.line) AS position
-                      FROM purchases AS p
-                     WHERE p.vendor = $1
-                       AND NOT p.ended
-                       AND p.next_at <= clock_timestamp()
-                       AND (p.claimed_until IS NULL OR p.claimed_until < clock_timestamp())
-                    ) AS d
-              ORDER BY d.position, d.next_at, d.purchase_id
-              LIMIT $2"#,
+            r#"SELECT purchase_id AS "purchase_id!", order_id AS "order_id!: OrderId" FROM list_due_purchases_v1($1, $2)"#,
             vendor,
             to_bigint(limit),
         );
