@@ -2,6 +2,7 @@
 //!
 //! Row counts come from `auto_explain`, as in `list_plans`.
 
+use std::slice::from_ref;
 use std::time::Duration;
 
 use sqlx::{AssertSqlSafe, Executor};
@@ -9,13 +10,14 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 use vouchsafe_actors::ports::record::Verdict;
 use vouchsafe_actors::ports::store::Store as _;
-use vouchsafe_actors::ports::vendors::{OrderPurchases, ReservedStock, ServingLock as _, WaitingOrder};
+use vouchsafe_actors::ports::vendors::{OrderPurchases, ReservedStock, SkuLocks as _, WaitingOrder};
 use vouchsafe_domain::order::Actor;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::transition::{Cause, OrderTransition};
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::{OtherTransaction as _, Subject as _};
 use vouchsafe_store::{PgNode, PgStore};
+use vouchsafe_test_harness::{WAIT_TIMEOUT, eventually};
 
 use crate::explain::{EXPLAIN, lock_log, plans, rows_read};
 use crate::subject::PgSubject;
@@ -141,6 +143,26 @@ async fn backlog_of_one_sku_delays_no_order_of_another() {
         !second.iter().any(|order| first.contains(order)),
         "an order is claimed once until it is due again"
     );
+    subject.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sku_of_which_no_order_is_due_costs_a_round_nothing() {
+    let _log = lock_log().await;
+    let subject = PgSubject::new().await;
+    let later =
+        "INSERT INTO order_demands (product_id, denomination, order_id, partner_id, accepted_at, next_at)
+                 SELECT 'other', n, gen_random_uuid(), gen_random_uuid(), now(), now() + interval '1 hour'
+                   FROM generate_series(1, 20000) AS n";
+    subject.pool().execute(later).await.unwrap();
+    insert_waiting_orders(&subject, &build::sku("gift", 1_000), 1).await;
+    subject.pool().execute("ANALYZE order_demands").await.unwrap();
+    let options = subject.superuser_options().options(EXPLAIN);
+    let waiting = PgStore::open(options, Handle::current()).waiting_orders;
+    let begin = subject.log().len();
+    assert_eq!(waiting.claim_due(256).await.unwrap().len(), 1);
+    let rows = rows_read_since(&subject, begin);
+    assert!(rows < FEW_ROWS, "the claim read {rows} rows");
     subject.remove().await;
 }
 
@@ -318,27 +340,27 @@ async fn clock_that_was_set_back_postpones_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn waiting_orders_are_served_by_one_node_until_its_connection_ends() {
+async fn sku_is_served_by_one_node_until_it_unlocks_it_or_its_connection_ends() {
     let subject = PgSubject::new().await;
     let node = || PgStore::open(subject.options(), Handle::current()).waiting_orders;
-    let (one, two) = (node(), node());
-    let mut lock = one
-        .try_lock_serving()
-        .await
-        .unwrap()
-        .expect("no node has the lock");
-    assert!(lock.is_held().await);
-    assert!(one.try_lock_serving().await.unwrap().is_none());
-    assert!(two.try_lock_serving().await.unwrap().is_none());
+    let [mut one, mut two] = [
+        node().open_sku_locks().await.unwrap(),
+        node().open_sku_locks().await.unwrap(),
+    ];
+    let (gift, other) = (build::sku("gift", 1_000), build::sku("other", 1_000));
+    assert_eq!(one.lock(vec![gift.clone()]).await.unwrap(), from_ref(&gift));
+    let both = || vec![gift.clone(), other.clone()];
+    assert_eq!(two.lock(both()).await.unwrap(), from_ref(&other));
+    assert_eq!(one.lock(both()).await.unwrap(), from_ref(&gift));
+    assert_eq!(one.lock(Vec::new()).await.unwrap(), []);
+    assert_eq!(two.lock(both()).await.unwrap(), both());
     let end = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND database = (
                    SELECT oid FROM pg_database WHERE datname = current_database())";
     subject.pool().execute(end).await.unwrap();
-    let taken = loop {
-        if let Some(taken) = two.try_lock_serving().await.unwrap() {
-            break taken;
-        }
-    };
-    assert!(!lock.is_held().await, "the lock ended with its connection");
-    drop(taken);
+    let taken = eventually("the locks to end", WAIT_TIMEOUT, async || {
+        Some(one.lock(both()).await.unwrap()).filter(|taken| taken.len() == 2)
+    });
+    assert_eq!(taken.await, both());
+    two.lock(Vec::new()).await.unwrap_err();
     subject.remove().await;
 }

@@ -52,10 +52,13 @@ pub enum OrderPurchases {
     Ended,
 }
 
-/// The lock of the node that serves waiting orders, one at a time. Dropping it releases it.
-pub trait ServingLock: Send {
-    /// Whether this node still holds the lock.
-    fn is_held(&mut self) -> StoreFuture<'_, bool>;
+/// Locks of SKUs whose reserved stock this node distributes. Dropping them, or the end of the node, releases them.
+pub trait SkuLocks: Send {
+    /// Releases the locks held so far and takes those of these SKUs. Returns the SKUs that no other node has.
+    ///
+    /// # Errors
+    /// [`Unavailable`]: all locks are lost, and no other can be taken.
+    fn lock(&mut self, skus: Vec<Sku>) -> StoreFuture<'_, Result<Vec<Sku>, Unavailable>>;
 }
 
 /// A purchase that is due for a request to its vendor.
@@ -126,11 +129,11 @@ pub trait Vendors: Send + Sync + 'static {
     /// [`Unavailable`], as for every method of this trait.
     fn list_capacities(&self) -> StoreFuture<'_, Result<Vec<VendorCapacity>, Unavailable>>;
 
-    /// Takes the lock to serve waiting orders; `None` while another node has it.
+    /// Prepares to lock SKUs; none is locked yet.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn try_lock_serving(&self) -> StoreFuture<'_, Result<Option<Box<dyn ServingLock>>, Unavailable>>;
+    fn open_sku_locks(&self) -> StoreFuture<'_, Result<Box<dyn SkuLocks>, Unavailable>>;
 
     /// Claims about `limit` waiting orders that are due, in equal shares for each SKU that they lack and at least one, so that a
     /// backlog of one SKU delays no other. An order is due when it was accepted or changed, when a purchase of it ended, and
@@ -152,7 +155,7 @@ pub trait Vendors: Send + Sync + 'static {
     /// [`Unavailable`].
     fn open_purchases(&self, order: Order) -> StoreFuture<'_, Result<(), Unavailable>>;
 
-    /// Lists up to `limit` due, unclaimed purchases of a vendor: the first of each order before the second of any.
+    /// Lists up to `limit` due, unclaimed purchases of a vendor, those that are due longest first.
     ///
     /// # Errors
     /// [`Unavailable`].

@@ -2,7 +2,7 @@
 //!
 //! | component | does | when |
 //! |---|---|---|
-//! | poller | distributes reserved stock, starts waiting orders, ends orders that cannot be filled | four times a second, one node at a time |
+//! | poller | distributes reserved stock, starts waiting orders, ends orders that cannot be filled | four times a second |
 //! | vendor actor | requests and polls purchases, with the vendor's concurrency | at each poll, and when a purchase finishes |
 //!
 //! All state is in the store. An actor that dies is restarted at the next poll and releases its claims; a node that dies

@@ -1,6 +1,7 @@
 //! Procurement poller: periodically finds pending work in the store, including work left unfinished by a crash.
 //!
-//! One node at a time serves waiting orders. It does so in rounds: each SKU gets its share of a round, so a backlog of one SKU
+//! All nodes serve waiting orders at once: an order is claimed by one of them, and the reserved stock of a SKU is distributed by one at
+//! a time. They do so in rounds: each SKU gets its share of a round, so a backlog of one SKU
 //! delays no other. While a round leaves work behind, the next one follows at once.
 
 use std::time::Duration;
@@ -12,7 +13,7 @@ use tracing::warn;
 use super::Procurement;
 use crate::flows;
 use crate::ports::store::Unavailable;
-use crate::ports::vendors::{ReservedStock, ServingLock, WaitingOrder};
+use crate::ports::vendors::{ReservedStock, SkuLocks, WaitingOrder};
 
 /// Poll interval; bounds the delay before an order's purchase starts.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -23,8 +24,11 @@ const ROUND_ORDERS: usize = 256;
 /// Number of reservations per round, in equal shares for each SKU; bounds memory.
 const ROUND_RESERVATIONS: usize = 256;
 
-/// How many orders advance, and of how many SKUs reserved stock is distributed, concurrently: one that blocks delays few others.
-const CONCURRENCY: usize = 8;
+/// Of how many SKUs reserved stock is distributed concurrently: one that blocks delays few others.
+const DISTRIBUTION_CONCURRENCY: usize = 8;
+
+/// How many orders advance concurrently: many share a commit, and their statements queue for the connections of jobs.
+const ORDER_CONCURRENCY: usize = 64;
 
 /// What a round has left to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,23 +71,24 @@ impl Procurement {
         }
     }
 
-    /// Distributes reserved stock before it ends orders: available stock is used before anything is refunded.
+    /// Distributes reserved stock before it ends orders: available stock is used before anything is refunded. While another node
+    /// distributes stock of a SKU, this one may end an order that waits for it; the commit of one of them then finds the order
+    /// changed.
     async fn poll_orders(&self) {
         let mut tick = interval(POLL_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut lock, mut round) = (None, Round::Finished);
+        let (mut locks, mut round) = (None, Round::Finished);
         loop {
             if round == Round::Finished {
                 tick.tick().await;
             }
-            round = Round::Finished;
-            if !self.has_serving_lock(&mut lock).await {
-                continue;
-            }
-            match self.distribute_reserved_stock().await {
-                Ok(distributed) => round = distributed,
-                Err(error) => warn!(error.message = %error, "cannot read reserved stock"),
-            }
+            round = match self.distribute_reserved_stock(&mut locks).await {
+                Ok(distributed) => distributed,
+                Err(error) => {
+                    warn!(error.message = %error, "cannot read reserved stock");
+                    Round::Finished
+                }
+            };
             match self.advance_waiting_orders().await {
                 Ok(Round::Finished) => {}
                 Ok(Round::Continues) => round = Round::Continues,
@@ -92,26 +97,23 @@ impl Procurement {
         }
     }
 
-    /// Whether this node serves waiting orders now.
-    async fn has_serving_lock(&self, lock: &mut Option<Box<dyn ServingLock>>) -> bool {
-        if let Some(held) = lock
-            && !held.is_held().await
-        {
-            *lock = None;
+    /// Distributes the reserved stock of the SKUs that no other node serves now. Keeps the locks' connection while there is such stock.
+    async fn distribute_reserved_stock(
+        &self,
+        kept: &mut Option<Box<dyn SkuLocks>>,
+    ) -> Result<Round, Unavailable> {
+        let opened = kept.take();
+        let mut reserved = self.vendors.list_reserved_stock(ROUND_RESERVATIONS).await?;
+        if reserved.is_empty() {
+            return Ok(Round::Finished);
         }
-        if lock.is_none() {
-            match self.vendors.try_lock_serving().await {
-                Ok(taken) => *lock = taken,
-                Err(error) => {
-                    warn!(error.message = %error, "cannot find out which node serves waiting orders")
-                }
-            }
-        }
-        lock.is_some()
-    }
-
-    async fn distribute_reserved_stock(&self) -> Result<Round, Unavailable> {
-        let reserved = self.vendors.list_reserved_stock(ROUND_RESERVATIONS).await?;
+        let mut locks = match opened {
+            Some(locks) => locks,
+            None => self.vendors.open_sku_locks().await?,
+        };
+        let skus = reserved.iter().map(|stock| stock.sku.clone()).collect();
+        let locked = locks.lock(skus).await?;
+        reserved.retain(|stock| locked.contains(&stock.sku));
         let share = (ROUND_ORDERS / reserved.len().max(1)).max(1);
         let distribute = async |reserved: ReservedStock| {
             let distributed =
@@ -123,9 +125,11 @@ impl Procurement {
         };
         let distributed: Vec<_> = stream::iter(reserved)
             .map(distribute)
-            .buffer_unordered(CONCURRENCY)
+            .buffer_unordered(DISTRIBUTION_CONCURRENCY)
             .collect()
             .await;
+        locks.lock(Vec::new()).await?;
+        *kept = Some(locks);
         Ok(Round::of(distributed.contains(&true)))
     }
 
@@ -139,7 +143,7 @@ impl Procurement {
             }
         };
         stream::iter(waiting)
-            .for_each_concurrent(CONCURRENCY, advance)
+            .for_each_concurrent(ORDER_CONCURRENCY, advance)
             .await;
         Ok(round)
     }

@@ -17,8 +17,8 @@ use super::connection_pool::{ACQUIRE_TIMEOUT, DEADLINE, PoolLimits, PoolMetrics}
 /// Connections of batch workers: two each of claims and code retrievals, one each of order, wallet and feed lookups and of rate limits.
 const BATCH_CONNECTIONS: u32 = 8;
 
-/// Reconciliation keeps a connection while it receives a vendor's records, and the node that serves waiting orders one for its
-/// advisory lock.
+/// Reconciliation keeps a connection while it receives a vendor's records, and a node one for the locks of the SKUs whose reserved stock
+/// it distributes.
 const DETACHED_CONNECTIONS: u32 = 2;
 
 /// What a connection is used for.

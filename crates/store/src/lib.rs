@@ -115,7 +115,7 @@ pub use vouchsafe_database::connection_class::{ConnectionMetrics, ConnectionSett
 pub use vouchsafe_database::database::Database;
 pub use vouchsafe_database::database_url::{DatabaseUrlError, parse_database_url};
 pub use vouchsafe_database::error::{describe, unavailable};
-pub use waiting_orders::{PgServingLock, WaitingOrders};
+pub use waiting_orders::{PgSkuLocks, WaitingOrders};
 pub use webhooks::{MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest, WebhookSecretRotation, Webhooks};
 
 /// Handle to Postgres: the database, and one type per kind of stored thing. All of a handle's statements use the connections of

@@ -1,4 +1,4 @@
-//! Orders that wait for vouchers: their demand per SKU, when they are due, and the lock to serve them.
+//! Orders that wait for vouchers: their demand per SKU, when they are due, and the locks to serve SKUs.
 //!
 //! Triggers maintain `order_demands` (migrations 0012 and 0013): a change of an order and the end of a purchase make it due.
 
@@ -7,22 +7,25 @@ use vouchsafe_database::boxed;
 use vouchsafe_database::query::to_bigint;
 
 use sqlx::pool::PoolConnection;
-use sqlx::{Connection as _, Executor as _, PgConnection, Postgres};
-use vouchsafe_actors::ports::store::StoreFuture;
-use vouchsafe_actors::ports::vendors::{OrderPurchases, ServingLock, WaitingOrder};
+use sqlx::{Executor as _, PgConnection, Postgres};
+use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
+use vouchsafe_actors::ports::vendors::{OrderPurchases, SkuLocks, WaitingOrder};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::product::Sku;
 
 use super::database::Database;
 
-/// Key of the advisory lock of the node that serves waiting orders. Any otherwise unused number.
-const SERVING_LOCK: i64 = 0x5653_7365_7276_6500;
+/// Space of the advisory locks of SKUs, among those of two numbers. Any otherwise unused number.
+const SKU_LOCKS: i32 = 0x5653_6b75;
 
-/// A node that stops responding without closing its connection loses the lock. It is idle for the length of a round at most.
-const SERVING_IDLE_TIMEOUT: &str = "SET idle_session_timeout = '30s'";
+/// Taking locks waits for nothing: one that takes longer counts as their loss.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A ping of the connection that takes longer counts as the loss of the lock.
-const PING_TIMEOUT: Duration = Duration::from_secs(5);
+/// A node that stops responding without closing its connection loses its locks. It is idle for the length of a round at most.
+const LOCKS_IDLE_TIMEOUT: &str = "SET idle_session_timeout = '30s'";
+
+/// With fewer orders due, their SKUs are found from them. A few rounds.
+const FEW_DUE: i64 = 1_024;
 
 /// Number of orders that released stock makes due: a round.
 const EXPEDITED_ORDERS: i64 = 256;
@@ -35,30 +38,22 @@ const MAX_EXPEDITED: i64 = 10_000;
 pub struct WaitingOrders(pub(super) Database);
 
 impl WaitingOrders {
-    /// Takes the lock to serve waiting orders; `None` while another node has it. The lock ends with its connection, which leaves
-    /// the pool.
+    /// Opens a connection for locks of SKUs, which leaves the pool. The locks end with it.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     #[boxed]
-    pub async fn try_lock_serving(&self) -> Result<Option<PgServingLock>, sqlx::Error> {
+    pub async fn open_sku_locks(&self) -> Result<PgSkuLocks, sqlx::Error> {
         let database = self.0.clone();
         let connection = self.0.run(|pool| async move {
-            let mut connection = pool.acquire().await?;
-            let locked =
-                sqlx::query_scalar!(r#"SELECT pg_try_advisory_lock($1) AS "is_locked!""#, SERVING_LOCK);
-            if !locked.fetch_one(&mut *connection).await? {
-                return Ok(None);
-            }
-            let mut connection = PoolConnection::<Postgres>::detach(connection);
-            connection.execute(SERVING_IDLE_TIMEOUT).await?;
-            Ok(Some(connection))
+            let mut connection = PoolConnection::<Postgres>::detach(pool.acquire().await?);
+            connection.execute(LOCKS_IDLE_TIMEOUT).await?;
+            Ok(connection)
         });
-        let connection = connection.await?;
-        Ok(connection.map(|connection| PgServingLock {
+        Ok(PgSkuLocks {
+            connection: Some(connection.await?),
             database,
-            connection: Some(connection),
-        }))
+        })
     }
 
     /// Claims orders that are due: no other call returns them before they are due again. Each SKU has an equal share of `limit`,
@@ -68,30 +63,41 @@ impl WaitingOrders {
     /// [`sqlx::Error`] when the database does not answer.
     #[boxed]
     pub async fn claim_due(&self, limit: usize) -> Result<Vec<WaitingOrder>, sqlx::Error> {
-        // Visits the SKUs by skipping along the index, and of each only what is due. Claimed rows are locked, so their places are
+        // If no more than the oldest of them are due, these are all, and a SKU of which none is due costs nothing. Beyond that, visits
+        // the SKUs by skipping along the index to the first of each, and of each only what is due. Claimed rows are locked, so their places are
         // stable, and no estimate of their number makes a join of them. The delay grows with the order's age, so that
         // the visits of an order are few, however long it waits.
         let statement = sqlx::query!(
-            r#"WITH RECURSIVE skus AS (
-                (SELECT d.product_id, d.denomination FROM order_demands AS d ORDER BY 1, 2 LIMIT 1)
+            r#"WITH RECURSIVE oldest AS MATERIALIZED (
+                SELECT d.product_id, d.denomination
+                  FROM order_demands AS d
+                 WHERE d.next_at <= now()
+                 ORDER BY d.next_at
+                 LIMIT $2
+             ), skus AS (
+                (
+                 SELECT d.product_id, d.denomination, d.next_at
+                   FROM order_demands AS d
+                  WHERE (SELECT count(*) FROM oldest) = $2
+                  ORDER BY 1, 2, 3
+                  LIMIT 1
+                )
                 UNION ALL
-                SELECT n.product_id, n.denomination
+                SELECT n.product_id, n.denomination, n.next_at
                   FROM skus AS s
                  CROSS JOIN LATERAL (
-                       SELECT d.product_id, d.denomination
+                       SELECT d.product_id, d.denomination, d.next_at
                          FROM order_demands AS d
                         WHERE (d.product_id, d.denomination) > (s.product_id, s.denomination)
-                        ORDER BY 1, 2
+                        ORDER BY 1, 2, 3
                         LIMIT 1
                        ) AS n
              ), due AS MATERIALIZED (
-                SELECT s.product_id, s.denomination
-                  FROM skus AS s
-                 WHERE EXISTS (
-                       SELECT
-                         FROM order_demands AS d
-                        WHERE d.product_id = s.product_id AND d.denomination = s.denomination AND d.next_at <= now()
-                       )
+                SELECT DISTINCT o.product_id, o.denomination
+                  FROM oldest AS o
+                 WHERE NOT EXISTS (SELECT FROM skus)
+                UNION ALL
+                SELECT s.product_id, s.denomination FROM skus AS s WHERE s.next_at <= now()
              ), claimed AS MATERIALIZED (
                 SELECT c.row_id
                   FROM due AS s
@@ -118,6 +124,7 @@ impl WaitingOrders {
                FROM (SELECT DISTINCT * FROM postponed) AS p
               ORDER BY p.order_id"#,
             to_bigint(limit),
+            FEW_DUE,
         )
         .map(|row| WaitingOrder {
             partner_id: row.partner_id,
@@ -208,27 +215,49 @@ impl WaitingOrders {
     }
 }
 
-/// The lock to serve waiting orders: a connection that has the advisory lock.
+/// Locks of SKUs: a connection that has advisory locks.
 #[derive(Debug)]
-pub struct PgServingLock {
+pub struct PgSkuLocks {
     database: Database,
     connection: Option<PgConnection>,
 }
 
-impl ServingLock for PgServingLock {
-    fn is_held(&mut self) -> StoreFuture<'_, bool> {
+impl SkuLocks for PgSkuLocks {
+    fn lock(&mut self, skus: Vec<Sku>) -> StoreFuture<'_, Result<Vec<Sku>, Unavailable>> {
         Box::pin(async move {
             let Some(mut connection) = self.connection.take() else {
-                return false;
+                return Err(Unavailable("the locks of SKUs are lost".to_owned()));
             };
-            let pinged = self.database.spawn(async move {
-                match tokio::time::timeout(PING_TIMEOUT, connection.ping()).await {
-                    Ok(pinged) => pinged.map(|()| connection),
-                    Err(_) => Err(sqlx::Error::PoolTimedOut),
-                }
+            let locked = self.database.spawn(async move {
+                let locked = tokio::time::timeout(LOCK_TIMEOUT, relock(&mut connection, skus)).await;
+                let locked = locked.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+                locked.map(|locked| (connection, locked))
             });
-            self.connection = pinged.await.ok();
-            self.connection.is_some()
+            let (connection, locked) = locked.await.map_err(|error| Unavailable(error.to_string()))?;
+            self.connection = Some(connection);
+            Ok(locked)
         })
     }
+}
+
+/// Two SKUs with one hash share a lock, which a connection may take twice.
+async fn relock(connection: &mut PgConnection, skus: Vec<Sku>) -> Result<Vec<Sku>, sqlx::Error> {
+    sqlx::query!(r#"SELECT pg_advisory_unlock_all() AS "unlocked!: ()""#)
+        .execute(&mut *connection)
+        .await?;
+    if skus.is_empty() {
+        return Ok(skus);
+    }
+    let names: Vec<String> = skus.iter().map(ToString::to_string).collect();
+    let locked = sqlx::query_scalar!(
+        r#"SELECT pg_try_advisory_lock($1, hashtext(name)) AS "is_locked!" FROM unnest($2::text[]) WITH ORDINALITY AS s (name, n)
+            ORDER BY n"#,
+        SKU_LOCKS,
+        &names,
+    );
+    let locked = locked.fetch_all(connection).await?;
+    let pairs = skus.into_iter().zip(locked);
+    Ok(pairs
+        .filter_map(|(sku, is_locked)| is_locked.then_some(sku))
+        .collect())
 }

@@ -22,8 +22,8 @@ use tracing::{error, warn};
 use uuid::Uuid;
 use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
 use vouchsafe_actors::ports::vendors::{
-    ClaimedPurchase, DuePurchase, ForcedResponse, PurchaseRemainder, ReservedStock, ServingLock,
-    VendorCapacity, VendorId, Vendors, WaitingOrder,
+    ClaimedPurchase, DuePurchase, ForcedResponse, PurchaseRemainder, ReservedStock, SkuLocks, VendorCapacity,
+    VendorId, Vendors, WaitingOrder,
 };
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
@@ -220,12 +220,9 @@ impl Vendors for ProcurementService {
         })
     }
 
-    fn try_lock_serving(&self) -> StoreFuture<'_, Result<Option<Box<dyn ServingLock>>, Unavailable>> {
-        let lock = self.store.waiting_orders.try_lock_serving();
-        Box::pin(async move {
-            let lock = lock.await.map_err(unavailable)?;
-            Ok(lock.map(|lock| Box::new(lock) as Box<dyn ServingLock>))
-        })
+    fn open_sku_locks(&self) -> StoreFuture<'_, Result<Box<dyn SkuLocks>, Unavailable>> {
+        let locks = self.store.waiting_orders.open_sku_locks();
+        Box::pin(async move { Ok(Box::new(locks.await.map_err(unavailable)?) as Box<dyn SkuLocks>) })
     }
 
     fn claim_waiting_orders(&self, limit: usize) -> StoreFuture<'_, Result<Vec<WaitingOrder>, Unavailable>> {

@@ -16,8 +16,8 @@ use uuid::Uuid;
 pub use self::faults::VendorFault;
 use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
 use vouchsafe_actors::ports::vendors::{
-    ClaimedPurchase, DuePurchase, ForcedResponse, PurchaseRemainder, ReservedStock, ServingLock,
-    VendorCapacity, VendorId, Vendors, WaitingOrder,
+    ClaimedPurchase, DuePurchase, ForcedResponse, PurchaseRemainder, ReservedStock, SkuLocks, VendorCapacity,
+    VendorId, Vendors, WaitingOrder,
 };
 use vouchsafe_domain::clock::Clock as _;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
@@ -172,18 +172,26 @@ impl Drop for InFlightCall<'_> {
     }
 }
 
-/// The lock to serve waiting orders, which ends with the node that has it.
-struct SimulatedServingLock(SimulatedVendors);
+/// Locks of SKUs, which end with the node that has them.
+struct SimulatedSkuLocks {
+    vendors: SimulatedVendors,
+    held: Vec<Sku>,
+}
 
-impl ServingLock for SimulatedServingLock {
-    fn is_held(&mut self) -> StoreFuture<'_, bool> {
-        Box::pin(async move { self.0.try_records().is_ok() })
+impl SkuLocks for SimulatedSkuLocks {
+    fn lock(&mut self, skus: Vec<Sku>) -> StoreFuture<'_, Result<Vec<Sku>, Unavailable>> {
+        Box::pin(async move {
+            let mut records = self.vendors.try_records()?;
+            records.unlock(&self.held);
+            self.held = records.lock(skus);
+            Ok(self.held.clone())
+        })
     }
 }
 
-impl Drop for SimulatedServingLock {
+impl Drop for SimulatedSkuLocks {
     fn drop(&mut self) {
-        self.0.records().release_duty();
+        self.vendors.records().unlock(&self.held);
     }
 }
 
@@ -207,10 +215,11 @@ impl Vendors for NodeVendors {
         })
     }
 
-    fn try_lock_serving(&self) -> StoreFuture<'_, Result<Option<Box<dyn ServingLock>>, Unavailable>> {
+    fn open_sku_locks(&self) -> StoreFuture<'_, Result<Box<dyn SkuLocks>, Unavailable>> {
         Box::pin(async move {
-            let is_free = self.vendors.try_records()?.take_duty();
-            Ok(is_free.then(|| Box::new(SimulatedServingLock(self.vendors.clone())) as Box<dyn ServingLock>))
+            drop(self.vendors.try_records()?);
+            let (vendors, held) = (self.vendors.clone(), Vec::new());
+            Ok(Box::new(SimulatedSkuLocks { vendors, held }) as Box<dyn SkuLocks>)
         })
     }
 

@@ -54,8 +54,8 @@ pub(super) struct PurchaseRecords {
     sold_out: Vec<(Sku, Instant)>,
     /// When waiting orders are due.
     next_looks: BTreeMap<OrderId, Instant>,
-    /// Whether a node has the lock to serve waiting orders.
-    has_server: bool,
+    /// SKUs whose reserved stock a node distributes now.
+    locked_skus: BTreeSet<Sku>,
     pub(super) faults: VendorFaults,
     /// Vendor calls in flight now.
     pub(super) in_flight: usize,
@@ -128,13 +128,16 @@ impl PurchaseRecords {
         is_due
     }
 
-    /// Takes the lock to serve waiting orders, unless a node has it.
-    pub(super) fn take_duty(&mut self) -> bool {
-        !std::mem::replace(&mut self.has_server, true)
+    /// Locks those of these SKUs that no node has locked, and returns them.
+    pub(super) fn lock(&mut self, mut skus: Vec<Sku>) -> Vec<Sku> {
+        skus.retain(|sku| self.locked_skus.insert(sku.clone()));
+        skus
     }
 
-    pub(super) fn release_duty(&mut self) {
-        self.has_server = false;
+    pub(super) fn unlock(&mut self, skus: &[Sku]) {
+        for sku in skus {
+            self.locked_skus.remove(sku);
+        }
     }
 
     pub(super) fn is_open(&self, purchase_id: Uuid) -> bool {
@@ -142,21 +145,18 @@ impl PurchaseRecords {
     }
 
     pub(super) fn due(&self, vendor_id: &VendorId, limit: usize, now: Instant) -> Vec<DuePurchase> {
-        let mut of_order: BTreeMap<OrderId, usize> = BTreeMap::new();
         let rows = self.purchases.iter();
         let mut due: Vec<_> = rows
             .filter(|(_, row)| row.is_free(now) && vendor_of(&row.sku) == *vendor_id)
             .map(|(purchase_id, row)| {
-                let index = of_order.entry(row.delivery.order_id).or_default();
-                *index += 1;
                 let due = DuePurchase {
                     purchase_id: *purchase_id,
                     order_id: row.delivery.order_id,
                 };
-                (*index, row.next_at, *purchase_id, due)
+                (row.next_at, *purchase_id, due)
             })
             .collect();
-        due.sort_by_key(|(index, next_at, purchase_id, _)| (*index, *next_at, *purchase_id));
+        due.sort_by_key(|(next_at, purchase_id, _)| (*next_at, *purchase_id));
         due.into_iter().map(|(.., due)| due).take(limit).collect()
     }
 
