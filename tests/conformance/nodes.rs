@@ -1,6 +1,8 @@
 //! Concurrent stock claims of one node, and commits of a node that was paused past its lease.
 
 use futures_util::future::join_all;
+use sqlx::Executor as _;
+use tokio::join;
 use vouchsafe_actors::ports::store::Store;
 use vouchsafe_domain::ids::ChunkId;
 use vouchsafe_domain::product::Sku;
@@ -103,6 +105,43 @@ async fn failing_claim_fails_alone() {
         }
     }
     assert_eq!(failed, [40]);
+    subject.remove().await;
+}
+
+/// A claim that needs stock of another node waits on connections of its own: orders of other SKUs need those of `control`.
+#[tokio::test(flavor = "multi_thread")]
+async fn contested_claim_waits_on_a_connection_of_claims() {
+    let subject = PgSubject::new().await;
+    let (one, two) = (subject.start("one").await, subject.start("two").await);
+    subject.add_chunk(&sku(1), &[build::day(1)]).await;
+    one.claim_stock(stock_request(sku(1), Vec::new(), 1))
+        .await
+        .unwrap();
+    let mut other = subject.pool().begin().await.unwrap();
+    other
+        .execute("LOCK TABLE stock_demands IN EXCLUSIVE MODE")
+        .await
+        .unwrap();
+    let contested = StockRequest {
+        demanded: 1,
+        ..stock_request(sku(1), Vec::new(), 1)
+    };
+    let observe = async {
+        subject.wait_for_blocked(1).await;
+        let waiting = "SELECT a.application_name
+                         FROM pg_locks AS l
+                         JOIN pg_stat_activity AS a ON a.pid = l.pid
+                        WHERE NOT l.granted AND a.datname = current_database()";
+        let waiting: Vec<String> = sqlx::query_scalar(waiting)
+            .fetch_all(subject.pool())
+            .await
+            .unwrap();
+        other.rollback().await.unwrap();
+        waiting
+    };
+    let (claimed, waiting) = join!(two.claim_stock(contested), observe);
+    assert_eq!(waiting, ["vouchsafe claims"]);
+    claimed.unwrap();
     subject.remove().await;
 }
 

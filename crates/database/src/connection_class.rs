@@ -26,8 +26,10 @@ const DETACHED_CONNECTIONS: u32 = 2;
 pub enum ConnectionClass {
     /// The node's lease and the readiness probe, which wait for nothing else.
     Lease,
-    /// What orders need outside their lanes: keys, wallets, stock claims that run alone.
+    /// What orders need outside their lanes: keys, wallets, counters of caps.
     Control,
+    /// Stock claims that wait for the locks of another node: orders of other SKUs need nothing of these.
+    Claims,
     /// Background jobs: purchases, cache refresh, expiry, purging, audit checkpoints.
     Jobs,
     Deliveries,
@@ -61,9 +63,10 @@ impl ConnectionSettings {
 }
 
 impl ConnectionClass {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Lease,
         Self::Control,
+        Self::Claims,
         Self::Jobs,
         Self::Deliveries,
         Self::Partners,
@@ -75,6 +78,7 @@ impl ConnectionClass {
         match self {
             Self::Lease => "lease",
             Self::Control => "control",
+            Self::Claims => "claims",
             Self::Jobs => "jobs",
             Self::Deliveries => "deliveries",
             Self::Partners => "partners",
@@ -86,7 +90,7 @@ impl ConnectionClass {
     pub const fn statement_timeout(self) -> &'static str {
         match self {
             Self::Lease => "1s",
-            Self::Control => "5s",
+            Self::Control | Self::Claims => "5s",
             Self::Partners => "10s",
             Self::Jobs | Self::Deliveries | Self::Operators => "15s",
         }
@@ -97,14 +101,14 @@ impl ConnectionClass {
     pub const fn plan_cache_mode(self) -> &'static str {
         match self {
             Self::Jobs | Self::Operators => "force_custom_plan",
-            Self::Lease | Self::Control | Self::Deliveries | Self::Partners => "auto",
+            Self::Lease | Self::Control | Self::Claims | Self::Deliveries | Self::Partners => "auto",
         }
     }
 
     pub const fn limits(self, settings: ConnectionSettings) -> PoolLimits {
         let connections = match self {
-            // One would do: the second keeps a hanging probe from delaying a renewal.
-            Self::Lease => 2,
+            // One would do for the lease: the second keeps a hanging probe from delaying a renewal.
+            Self::Lease | Self::Claims => 2,
             Self::Control | Self::Jobs => 4,
             // The permits of the outbox, one for the poller and one for the log of attempts.
             Self::Deliveries => 7,

@@ -77,9 +77,10 @@ impl PgNode {
         let identity = database.run(|pool| async move { node_identity::start(&pool, name).await });
         let identity = identity.await?;
         let control = database.on(ConnectionClass::Control);
+        let claims = database.on(ConnectionClass::Claims);
         let partners = database.on(ConnectionClass::Partners);
         Ok(Self {
-            claims: Batcher::start(&control, &ClaimStockOp(identity.clone()), BatcherKind::Write),
+            claims: Batcher::start(&claims, &ClaimStockOp(identity.clone()), BatcherKind::Write),
             // Reads of partners that run alone have been delayed by a lock, and orders must not wait behind them.
             retrievals: Batcher::start(&partners, &RetrieveCodesOp, BatcherKind::Write),
             orders: Batcher::start(&partners, &ReadOrdersOp, BatcherKind::Lookup),
