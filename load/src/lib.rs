@@ -7,6 +7,7 @@
 //!
 //! | Module | Subject |
 //! |---|---|
+//! | [`guard`] | counts of an order under callgrind, and their record |
 //! | [`ab`] | two programs in alternating turns |
 //! | [`scenario_run`] | scenario runner, prefilled databases |
 //! | [`report`] | report of runs as text, JSON and HTML, thresholds, comparison with an earlier report |
@@ -26,6 +27,7 @@ pub mod audit;
 pub mod condition;
 pub mod deployment;
 pub mod follow_up;
+pub mod guard;
 pub mod report;
 pub mod resources;
 pub mod run;

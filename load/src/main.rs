@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::cli::ab::AbArgs;
+use crate::cli::guard::GuardArgs;
 use crate::cli::run::RunArgs;
 use crate::cli::scenario::ScenarioArgs;
 
@@ -36,6 +37,8 @@ enum Command {
     Scenario(Box<ScenarioArgs>),
     /// Compare two service programs in turns, in alternating order, with the same scenario
     Ab(Box<AbArgs>),
+    /// Count what an order costs under callgrind, and compare it with a record or another program
+    Guard(GuardArgs),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Command::Run(args) => cli::run::command(&args),
         Command::Scenario(args) => cli::scenario::command(&args),
         Command::Ab(args) => cli::ab::command(&args),
+        Command::Guard(args) => cli::guard::command(&args),
     };
     match outcome {
         Ok(verdict) => ExitCode::from(verdict.exit_code()),

@@ -1,6 +1,7 @@
 //! Commands of `load`, one module each, and their common arguments.
 
 pub(crate) mod ab;
+pub(crate) mod guard;
 pub(crate) mod run;
 pub(crate) mod scenario;
 

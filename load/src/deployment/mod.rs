@@ -9,6 +9,7 @@ pub mod seed;
 mod service_process;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -159,6 +160,16 @@ impl TestDeployment {
     /// If the program cannot be started.
     pub fn restart(&mut self) -> anyhow::Result<()> {
         self.program.restart(self.directory.path())
+    }
+
+    /// Starts the service as [`TestDeployment::restart`] does, with a command before the program and more environment variables.
+    pub(crate) fn restart_under(
+        &mut self,
+        launcher: &[OsString],
+        environment: &[(&str, &str)],
+    ) -> anyhow::Result<()> {
+        let directory = self.directory.path();
+        self.program.restart_under(directory, launcher, environment)
     }
 
     /// Waits until the service is ready for orders.

@@ -3,6 +3,7 @@
 //! The ports lie below the ephemeral range: a client that connects to a closed port of that range can be connected to
 //! itself, and the service would then find its address in use.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
@@ -64,6 +65,10 @@ pub(super) struct ServiceProcess {
     log: PathBuf,
     http: SocketAddr,
     admin: SocketAddr,
+    /// Command before the program, for example of a profiler.
+    launcher: Vec<OsString>,
+    /// Environment variables besides those of all deployments.
+    environment: Vec<(String, String)>,
     pid: u32,
     /// `None` after the process ended.
     running: Option<(Child, Watchdog)>,
@@ -79,11 +84,28 @@ impl ServiceProcess {
             log: directory.join("log"),
             http,
             admin,
+            launcher: Vec::new(),
+            environment: Vec::new(),
             pid: 0,
             running: None,
         };
         program.restart(directory)?;
         Ok(program)
+    }
+
+    /// Starts the process as [`Self::restart`] does, with a command before the program and more environment variables.
+    pub(super) fn restart_under(
+        &mut self,
+        directory: &Path,
+        launcher: &[OsString],
+        environment: &[(&str, &str)],
+    ) -> anyhow::Result<()> {
+        self.launcher = launcher.to_vec();
+        let environment = environment.iter().copied();
+        self.environment = environment
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        self.restart(directory)
     }
 
     /// Starts the process on existing data with the same addresses. Does not wait until it is ready.
@@ -94,7 +116,13 @@ impl ServiceProcess {
             .open(&self.log)
             .context("cannot open the log of the service")?;
         let errors = log.try_clone().context("cannot open the log of the service")?;
-        let mut command = Command::new(&self.path);
+        let mut words = self
+            .launcher
+            .iter()
+            .map(OsString::as_os_str)
+            .chain([self.path.as_os_str()]);
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words);
         for name in NOT_INHERITED {
             command.env_remove(name);
         }
@@ -106,6 +134,7 @@ impl ServiceProcess {
             .env("VOUCHSAFE_ENVIRONMENT", "sandbox")
             .env("VOUCHSAFE_HTTP_ADDR", self.http.to_string())
             .env("VOUCHSAFE_ADMIN_ADDR", self.admin.to_string())
+            .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())
             .stdout(log)
             .stderr(errors)

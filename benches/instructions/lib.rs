@@ -1,1 +1,0 @@
-//! Nothing: the package has only the bench `benches/instructions.rs`.
