@@ -7,6 +7,7 @@ mod command_line;
 mod connection;
 mod drive;
 mod fake;
+mod release_history;
 mod report;
 mod run_and_audit;
 mod signature;
