@@ -17,6 +17,7 @@ mod explain;
 mod frames;
 mod guards;
 mod invariants;
+mod key_purge;
 mod list_plans;
 mod lock_order;
 mod lookups;
