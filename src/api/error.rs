@@ -3,7 +3,7 @@
 //! A message says what happened and what to do; it never contains internals, voucher codes or secrets.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use actix_web::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use actix_web::{HttpResponse, ResponseError};
 use bytes::Bytes;
 use vouchsafe_actors::flows::FlowError;
@@ -132,7 +132,6 @@ impl ResponseError for ApiError {
     fn error_response(&self) -> HttpResponse {
         let mut response = HttpResponse::build(self.status_code());
         response.insert_header((CONTENT_TYPE, "application/json"));
-        response.insert_header((CACHE_CONTROL, "no-store"));
         if let Some(seconds) = self.retry_after_s {
             response.insert_header((RETRY_AFTER, seconds));
         }

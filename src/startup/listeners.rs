@@ -9,10 +9,12 @@ use actix_web::middleware::from_fn;
 use actix_web::{App, HttpServer, web};
 use anyhow::Context as _;
 use vouchsafe_actors::supervisor::Arbiters;
+use vouchsafe_security::environment::Environment;
 
 use crate::api::middleware::listener_peers::{self, ListenerPeers};
 use crate::api::middleware::listeners::{serve_operator, serve_partner};
 use crate::api::middleware::response_delivery;
+use crate::api::middleware::security_headers::StrictTransport;
 use crate::api::{console, operator, partner};
 use crate::service::Service;
 use crate::settings::ServeSettings;
@@ -43,6 +45,8 @@ pub(super) fn start_partner_listener(
     let listener = settings.partner_listener();
     let proxies = settings.trusted_proxies.clone();
     let peers = ListenerPeers::new(proxies, settings.environment, listener.transport);
+    // Clients of production use https: of the listener, or of its proxy.
+    let strict = StrictTransport(settings.environment == Environment::Production);
     // actix calls this once per worker thread.
     let app = move || {
         actors.add(actix_rt::Arbiter::current());
@@ -50,6 +54,7 @@ pub(super) fn start_partner_listener(
         App::new()
             .app_data(service.clone())
             .app_data(peers.clone())
+            .app_data(strict)
             .configure(partner::routes)
             .wrap(from_fn(serve_partner))
     };
@@ -78,11 +83,13 @@ pub(super) fn start_operator_listener(
     let listener = settings.operator_listener();
     let proxies = settings.admin_trusted_proxies.clone();
     let peers = ListenerPeers::new(proxies, settings.environment, listener.transport);
+    let strict = StrictTransport(service.console_url.requires_strict_transport());
     let app = move || {
         service.metrics.runtimes().add_current("operator_listener");
         App::new()
             .app_data(service.clone())
             .app_data(peers.clone())
+            .app_data(strict)
             .configure(operator::configure_listener)
             .configure(console::configure)
             .wrap(from_fn(serve_operator))

@@ -86,6 +86,7 @@ mod repeated_changes;
 mod request_bodies;
 mod request_fingerprints;
 mod request_paths;
+mod response_headers;
 mod restarts;
 mod restores;
 mod retry_after;

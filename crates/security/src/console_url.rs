@@ -5,8 +5,9 @@ use std::str::FromStr;
 
 use url::Url;
 
+use super::environment::Environment;
 use super::listener::{Listener, Transport};
-use super::secure_url::is_secure;
+use super::secure_url::{is_loopback, is_secure};
 
 /// The origin at which browsers reach the console: `https://HOST`, or `http://` on loopback.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +44,20 @@ impl ConsoleUrl {
     #[must_use]
     pub const fn is_https(&self) -> bool {
         self.is_https
+    }
+
+    /// Whether browsers may keep the token of a session. Over plain HTTP on loopback they would send it to every port of the machine, on
+    /// which another local user can listen.
+    #[must_use]
+    pub fn permits_sessions(&self, environment: Environment) -> bool {
+        self.is_https || environment == Environment::Sandbox
+    }
+
+    /// Whether browsers are told to use https only for the host. A loopback host has other services, and no network.
+    #[must_use]
+    pub fn requires_strict_transport(&self) -> bool {
+        let is_loopback = Url::parse(&self.origin).is_ok_and(|url| is_loopback(&url));
+        self.is_https && !is_loopback
     }
 
     /// Whether a browser sent the request from a page of the console, by its headers `Sec-Fetch-Site` and `Origin`. Only a
@@ -120,6 +135,26 @@ mod tests {
             "ftp://console.example.com",
         ] {
             assert_eq!(text.parse::<ConsoleUrl>(), Err(InvalidConsoleUrl), "{text}");
+        }
+    }
+
+    #[test]
+    fn sessions_of_production_and_strict_transport_require_https() {
+        for (text, in_production, is_strict) in [
+            ("https://console.example.com", true, true),
+            ("https://10.0.0.5:8443", true, true),
+            ("https://localhost:8081", true, false),
+            ("https://127.0.0.1:8081", true, false),
+            ("http://127.0.0.1:8081", false, false),
+        ] {
+            let url: ConsoleUrl = text.parse().unwrap();
+            assert_eq!(
+                url.permits_sessions(Environment::Production),
+                in_production,
+                "{text}"
+            );
+            assert!(url.permits_sessions(Environment::Sandbox), "{text}");
+            assert_eq!(url.requires_strict_transport(), is_strict, "{text}");
         }
     }
 

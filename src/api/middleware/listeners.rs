@@ -12,6 +12,7 @@ use super::rate_limit_headers::write_headers;
 use super::readiness_gate::serve_if_ready;
 use super::response_delivery::{DeliveredBody, deliver};
 use super::sandbox_observer::observe_request;
+use super::security_headers::set_security_headers;
 use super::trace::trace_request;
 use crate::metrics::{OPERATOR_LISTENER, PARTNER_LISTENER};
 
@@ -26,7 +27,8 @@ pub(crate) async fn serve_partner<B: MessageBody + 'static>(
     let ready = async |request| serve_if_ready(PARTNER_LISTENER, request, observed).await;
     let traced = async |request| trace_request(request, ready).await;
     let shed = async |request| shed_load(request, traced).await;
-    deliver(request, async |request| refuse_foreign_peer(request, shed).await).await
+    let own = async |request| refuse_foreign_peer(request, shed).await;
+    deliver(request, async |request| set_security_headers(request, own).await).await
 }
 
 /// Middleware of the operator listener.
@@ -37,8 +39,6 @@ pub(crate) async fn serve_operator<B: MessageBody + 'static>(
     let route = async |request| next.call(request).await;
     let ready = async |request| serve_if_ready(OPERATOR_LISTENER, request, route).await;
     let traced = async |request| trace_request(request, ready).await;
-    deliver(request, async |request| {
-        refuse_foreign_peer(request, traced).await
-    })
-    .await
+    let own = async |request| refuse_foreign_peer(request, traced).await;
+    deliver(request, async |request| set_security_headers(request, own).await).await
 }

@@ -12,4 +12,5 @@ mod refusals;
 pub(crate) mod response_delivery;
 pub(crate) mod sandbox_observer;
 mod security_events;
+pub(crate) mod security_headers;
 pub(crate) mod trace;
