@@ -127,7 +127,7 @@ pub struct ServeSettings {
     #[command(flatten)]
     metrics: MetricsArgs,
 
-    /// URL at which browsers reach the operator listener: https, or http on loopback [default: http://ADDRESS of a listener on
+    /// URL at which browsers reach the operator listener: https, or in a sandbox http on loopback [default: http://ADDRESS of a listener on
     /// loopback or on all addresses, otherwise https://ADDRESS].
     #[arg(long, env = "VOUCHSAFE_CONSOLE_URL", value_name = "URL")]
     console_url: Option<ConsoleUrl>,
@@ -273,6 +273,11 @@ impl ServeSettings {
     pub fn console_url(&self) -> ConsoleUrl {
         let default = || ConsoleUrl::of_listener(self.operator_listener());
         self.console_url.clone().unwrap_or_else(default)
+    }
+
+    /// Whether the URL of the console is a setting and not that of the listener.
+    pub(crate) const fn has_console_url(&self) -> bool {
+        self.console_url.is_some()
     }
 
     #[must_use]

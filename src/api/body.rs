@@ -54,14 +54,23 @@ pub(crate) fn is_absent(headers: &HeaderMap) -> bool {
 
 /// Reads the whole body into memory.
 pub(crate) async fn read(headers: &HeaderMap, payload: Payload) -> Result<Bytes, ApiError> {
+    read_at_most(MAX_BODY_BYTES, headers, payload).await
+}
+
+/// Like [`read`], with another maximum size.
+pub(crate) async fn read_at_most(
+    max_bytes: usize,
+    headers: &HeaderMap,
+    payload: Payload,
+) -> Result<Bytes, ApiError> {
     let length = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    if length.is_some_and(|length| length > MAX_BODY_BYTES) {
-        return Err(too_large());
+    if length.is_some_and(|length| length > max_bytes) {
+        return Err(too_large(max_bytes));
     }
     let deadline = Duration::from_secs(BODY_DEADLINE_S);
-    match tokio::time::timeout(deadline, collect(payload, length.unwrap_or(0))).await {
+    match tokio::time::timeout(deadline, collect(payload, length.unwrap_or(0), max_bytes)).await {
         Ok(body) => body,
         Err(_) => {
             let message =
@@ -71,14 +80,30 @@ pub(crate) async fn read(headers: &HeaderMap, payload: Payload) -> Result<Bytes,
     }
 }
 
+/// Takes a body off the connection and keeps none of it. It ends early at the maximum size, at the deadline, or at an error: actix then
+/// closes the connection.
+pub(crate) async fn discard(mut payload: Payload) {
+    let reading = async {
+        let mut received = 0;
+        while let Some(Ok(part)) = payload.next().await {
+            received += part.len();
+            if received > MAX_BODY_BYTES {
+                break;
+            }
+        }
+    };
+    // Too slow a body is the same as one that is too large.
+    drop(tokio::time::timeout(Duration::from_secs(BODY_DEADLINE_S), reading).await);
+}
+
 /// Collects the parts of a body. Most bodies arrive in one part, which is not copied.
-async fn collect(mut payload: Payload, expected: usize) -> Result<Bytes, ApiError> {
+async fn collect(mut payload: Payload, expected: usize, max_bytes: usize) -> Result<Bytes, ApiError> {
     let mut single = Bytes::new();
     let mut joined = BytesMut::new();
     while let Some(part) = payload.next().await {
         let part = part.map_err(|_| incomplete())?;
-        if single.len() + joined.len() + part.len() > MAX_BODY_BYTES {
-            return Err(too_large());
+        if single.len() + joined.len() + part.len() > max_bytes {
+            return Err(too_large(max_bytes));
         }
         if single.is_empty() && joined.is_empty() {
             single = part;
@@ -105,7 +130,7 @@ pub(crate) fn incomplete() -> ApiError {
     )
 }
 
-fn too_large() -> ApiError {
-    let message = format!("the body exceeds {MAX_BODY_BYTES} bytes; send less");
+fn too_large(max_bytes: usize) -> ApiError {
+    let message = format!("the body exceeds {max_bytes} bytes; send less");
     ApiError::new(Code::PayloadTooLarge, message)
 }

@@ -30,7 +30,7 @@ use vouchsafe_wire::error_code::Code;
 
 use self::form_reader::{FileStream, ReceivedForm};
 use super::error::{ApiError, ErrorCode};
-use super::middleware::operator::{Operator, authenticate_page};
+use super::middleware::operator::{EndedSession, Operator, authenticate_page};
 use super::operator::monitoring::follow_feed;
 use super::operator::{ADMIN_PREFIX, configure_authenticated_routes};
 use super::routing::{resource, route_not_found};
@@ -171,11 +171,13 @@ async fn respond(
     let headers = request.headers();
     let form = match operator {
         Ok(_) if is_post => form_reader::read(headers, payload).await?,
-        // Nobody knows who sends it: a form with a file, which must be chosen again anyway, is not read.
-        Err(_) if !form_reader::is_multipart(headers) => ReceivedForm {
-            fields: form_reader::read_fields(headers, payload).await?,
-            file: None,
-        },
+        // The sender was an operator. A form with a file, which must be chosen again anyway, is not read.
+        Err(_) if request.extensions().contains::<EndedSession>() && !form_reader::is_multipart(headers) => {
+            ReceivedForm {
+                fields: form_reader::read_kept_fields(headers, payload).await?,
+                file: None,
+            }
+        }
         _ => ReceivedForm::default(),
     };
     let page_request = PageRequest {
@@ -187,7 +189,7 @@ async fn respond(
     let (operator, viewer) = match (operator, viewer) {
         (Ok(operator), Some(viewer)) => (operator, viewer),
         // The middleware lets through the form of an operator whose session has ended.
-        _ => return Ok(html(vouchsafe_console::respond_session_ended(&page_request))),
+        _ => return Ok(html(vouchsafe_console::respond_session_ended(page_request))),
     };
     let routes = request.app_data::<Routes>().cloned();
     let api = OperatorApi {

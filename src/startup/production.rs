@@ -45,6 +45,15 @@ pub(super) fn check(settings: &ServeSettings) -> anyhow::Result<()> {
             );
         }
     }
+    let console = settings.console_url();
+    if !console.permits_sessions(settings.environment)
+        && (settings.has_console_url() || settings.oidc.provider()?.is_some())
+    {
+        bail!(
+            "production requires https for the sign-in of operators: set VOUCHSAFE_CONSOLE_URL to the https URL of the operator listener; \
+             browsers send the cookies of {console} to every port of this machine"
+        );
+    }
     Ok(())
 }
 
@@ -120,6 +129,42 @@ mod tests {
             "{message}"
         );
         assert_eq!(complaint(&["--database-url", "postgres://db/vouchsafe"]), "");
+    }
+
+    #[test]
+    fn sign_in_over_plain_http_is_rejected() {
+        let oidc = [
+            "--oidc-issuer",
+            "https://id.example.com",
+            "--oidc-client-id",
+            "vouchsafe",
+            "--oidc-client-secret",
+            "secret",
+            "--oidc-roles",
+            "staff=viewer",
+        ];
+        for (settings, is_valid) in [
+            (&[][..], true),
+            (&["--console-url", "http://127.0.0.1:8081"], false),
+            (&oidc, false),
+            (&["--console-url", "https://console.example.com"], true),
+            (
+                &[&oidc[..], &["--console-url", "https://console.example.com"]].concat(),
+                true,
+            ),
+            (
+                &[&oidc[..], &["--admin-tls-certificate-file", "a.pem"]].concat(),
+                true,
+            ),
+        ] {
+            let message = complaint(&[&COMPLETE[..], settings].concat());
+            assert_eq!(message.is_empty(), is_valid, "{settings:?}: {message}");
+            assert!(
+                is_valid || message.contains("set VOUCHSAFE_CONSOLE_URL"),
+                "{message}"
+            );
+        }
+        assert_eq!(complaint(&["--console-url", "http://127.0.0.1:8081"]), "");
     }
 
     #[test]

@@ -99,15 +99,21 @@ impl Provider {
 
     /// A service whose operators sign in here.
     pub(crate) fn start_service(&self) -> Instance {
-        Instance::start_with(&[
-            ("VOUCHSAFE_OIDC_ISSUER", &self.issuer),
+        self.start_service_with(&[])
+    }
+
+    /// Same, with further settings.
+    pub(crate) fn start_service_with(&self, settings: &[(&str, &str)]) -> Instance {
+        let own = [
+            ("VOUCHSAFE_OIDC_ISSUER", self.issuer.as_str()),
             ("VOUCHSAFE_OIDC_CLIENT_ID", "vouchsafe"),
             ("VOUCHSAFE_OIDC_CLIENT_SECRET", CLIENT_SECRET),
             (
                 "VOUCHSAFE_OIDC_ROLES",
                 "staff=viewer,leads=admin,sam@example.com=operator",
             ),
-        ])
+        ];
+        Instance::start_with(&[&own, settings].concat())
     }
 
     /// Begins a sign-in and lets a person with these claims sign in. Returns the path of the callback.

@@ -76,6 +76,7 @@ mod partners;
 mod payouts;
 mod pending;
 mod production;
+mod production_sessions;
 mod purchases;
 mod quarantine_at_scale;
 mod races;

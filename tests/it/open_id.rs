@@ -1,7 +1,10 @@
 //! Sign-in by OpenID Connect: accounts, their roles and identities, and callbacks.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::Method;
 use serde_json::{Value, json};
+use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_test_harness::{Instance, Operator, expect_error, shared, text_of};
 
 use crate::browser::Browser;
@@ -197,6 +200,41 @@ async fn admin_sees_and_unlinks_the_identity_of_an_operator() {
     );
 }
 
+/// Cookies of a sign-in that no node has begun, with the state of this callback, as anybody can write them: fields, and fields with a
+/// wrong signature.
+fn forged_cookies(callback: &str) -> [String; 2] {
+    let state = callback.split("state=").nth(1).unwrap();
+    let at = SystemClock::new().now().unix_timestamp();
+    let text = format!("{state}\nnonce\nverifier\n{at}\n/");
+    let signed = URL_SAFE_NO_PAD.encode([&[0; 32][..], text.as_bytes()].concat());
+    let plain = format!("state={state}&nonce=n&verifier=v&next=%2F&at={at}");
+    [signed, plain].map(|value| format!("vouchsafe_sign_in={value}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn provider_is_not_asked_above_the_limit_of_failed_sign_ins() {
+    let provider = Provider::start();
+    let service = provider.start_service_with(&[("VOUCHSAFE_LIMIT_AUTH", "3/86400")]);
+    let jane = json!({ "email": "jane@example.com", "groups": ["staff"] });
+    let mut browser = Browser::of(&service);
+    let callback = provider.authorize(&mut browser, &jane).await;
+    let cookie = browser.cookie.clone();
+    let asked = || provider.requests("/token");
+    for guess in 0..10 {
+        browser.cookie.clone_from(&cookie);
+        let guessed = callback.replace("code=code-", &format!("code=guess-{guess}-"));
+        let status = browser.open(&guessed).await.status;
+        assert_eq!(status, if guess < 3 { 401 } else { 429 }, "{guess}");
+    }
+    assert_eq!(asked(), 3);
+    // A sign-in that succeeds uses up no failed one.
+    let service = provider.start_service_with(&[("VOUCHSAFE_LIMIT_AUTH", "1/86400")]);
+    for _ in 0..3 {
+        let mut browser = Browser::of(&service);
+        assert_eq!(provider.sign_in(&mut browser, &jane).await.status, 303);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn callback_of_another_browser_or_a_used_code_is_refused() {
     let provider = Provider::start();
@@ -205,14 +243,13 @@ async fn callback_of_another_browser_or_a_used_code_is_refused() {
     let mut browser = Browser::of(&service);
     let callback = provider.authorize(&mut browser, &claims).await;
     let cookie = browser.cookie.clone();
-    for stranger in [
-        None,
-        Some("vouchsafe_sign_in=state=a&nonce=b&verifier=c&next=%2F&at=1".to_owned()),
-    ] {
+    let forged = forged_cookies(&callback).map(Some);
+    for stranger in [None].into_iter().chain(forged) {
         let mut other = Browser::of(&service);
         other.cookie = stranger;
         assert_eq!(other.open(&callback).await.status, 401);
     }
+    assert_eq!(provider.requests("/token"), 0, "the provider is not asked");
     // The cookie of a sign-in of one's own does not fit either.
     let mut other = Browser::of(&service);
     provider.authorize(&mut other, &claims).await;

@@ -146,16 +146,35 @@ async fn first_use_of_a_stolen_secret_is_logged_above_the_limit_of_failures() {
 
 #[tokio::test]
 async fn failed_sign_ins_of_operators_are_audited_by_reason_and_address() {
-    let service = Instance::start();
+    // The right token is not needed: the counts come from the service's own network.
+    let service = Instance::start_with(&[
+        ("VOUCHSAFE_METRICS_TOKEN", &"8".repeat(64)),
+        ("VOUCHSAFE_METRICS_NETWORKS", "127.0.0.1"),
+        ("VOUCHSAFE_ADMIN_TRUSTED_PROXIES", "127.0.0.1"),
+    ]);
     let mut operator = Operator::of(&service);
     let secret = "7".repeat(64);
     let mut browser = Browser::of(&service);
-    for reason in ["operator_token", "operator_session", "operator_sign_in"] {
+    for reason in [
+        "operator_token",
+        "operator_session",
+        "operator_sign_in",
+        "metrics_token",
+    ] {
         let refused = match reason {
             "operator_token" => {
                 let bearer = format!("Bearer vso_{secret}");
                 operator
                     .call_without_token(Method::GET, "/admin/v1/partners", &[("authorization", &bearer)])
+                    .await
+                    .status
+                    .as_u16()
+            }
+            "metrics_token" => {
+                let bearer = format!("Bearer {secret}");
+                let headers = [("authorization", bearer.as_str()), ("x-forwarded-for", FOREIGN)];
+                operator
+                    .call_without_token(Method::GET, "/metrics", &headers)
                     .await
                     .status
                     .as_u16()
@@ -176,7 +195,12 @@ async fn failed_sign_ins_of_operators_are_audited_by_reason_and_address() {
         let [entry] = &entries[..] else {
             panic!("{entries:?}")
         };
-        assert_eq!(entry["subject"], "127.0.0.1");
+        let client = if reason == "metrics_token" {
+            FOREIGN
+        } else {
+            "127.0.0.1"
+        };
+        assert_eq!(entry["subject"], client);
         assert_eq!(entry["after"]["count"], 1, "{entry}");
         assert!(!entry.to_string().contains(&secret));
     }

@@ -37,7 +37,7 @@ async fn link_signs_in_once_and_only_by_its_button() {
     );
     let cookie = signed_in.headers["set-cookie"].to_str().unwrap();
     let (value, attributes) = cookie.split_once("; ").unwrap();
-    assert_eq!(attributes, "HttpOnly; SameSite=Lax; Path=/; Max-Age=43200");
+    assert_eq!(attributes, "HttpOnly; SameSite=Lax; Path=/; Max-Age=86400");
     let account = browser.open("/account").await;
     assert!(
         text_of(&account).contains(&format!("<strong>{name}</strong>")),
@@ -186,7 +186,7 @@ async fn cookie_under_tls_is_secure_and_forms_come_from_the_console_url() {
     assert!(value.starts_with("__Host-vouchsafe_session=vsn_"), "{value}");
     assert_eq!(
         attributes,
-        "HttpOnly; SameSite=Lax; Secure; Path=/; Max-Age=43200"
+        "HttpOnly; SameSite=Lax; Secure; Path=/; Max-Age=86400"
     );
     assert_eq!(browser.open("/account").await.status, 200);
 

@@ -203,6 +203,14 @@ pub(super) async fn issue_link(
     local_service: &LocalService,
 ) -> anyhow::Result<CommandOutput> {
     let operator: OperatorName = args.operator.name.parse()?;
+    if !local_service
+        .console_url
+        .permits_sessions(local_service.environment)
+    {
+        bail!(
+            "production has no sign-in over plain HTTP; set VOUCHSAFE_CONSOLE_URL to the https URL of the operator listener"
+        )
+    }
     let token = OperatorToken::generate(TokenKind::SignInLink, getrandom::fill)?;
     let hash = token.hash();
     let issue = async |database| operators::issue_sign_in_link(&database, &operator, hash).await;

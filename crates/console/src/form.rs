@@ -35,8 +35,12 @@ impl Submission {
     }
 
     fn find(&self, name: &str) -> Option<&str> {
+        self.find_untrimmed(name).map(str::trim)
+    }
+
+    fn find_untrimmed(&self, name: &str) -> Option<&str> {
         let found = self.values.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.trim())
+        found.map(|(_, value)| value.as_str())
     }
 
     /// `None`: a program sent the form.
@@ -199,16 +203,30 @@ pub(crate) fn render(context: &FormContext<'_>, action: &Action, row: &Json, id:
     }
 }
 
-/// A form with what was typed before, hidden. Codes, secrets and files must be entered again.
-pub(crate) fn render_resend(action: &Action, address: &str, fields: &[(String, String)]) -> Markup {
-    let secrets = || action.inputs.iter().filter(|input| input.kind.is_secret());
-    let shown = fields
-        .iter()
-        .filter(|(name, _)| secrets().all(|input| input.name != name));
+/// A form with what was typed before, hidden. Codes, secrets and files must be entered again. Whatever was sent, the form has each of its
+/// own fields once.
+pub(crate) fn render_resend(
+    action: &Action,
+    params: &Params,
+    address: &str,
+    submission: &Submission,
+) -> Markup {
+    let (secrets, typed): (Vec<&Input>, Vec<&Input>) =
+        action.inputs.iter().partition(|input| input.kind.is_secret());
+    let typed = typed
+        .into_iter()
+        .filter(|input| !matches!(input.kind, InputKind::Param));
+    let typed = typed.flat_map(|input| {
+        let before = input.is_prefilled.then(|| format!("{BEFORE}{}", input.name));
+        before.into_iter().chain([input.name.to_owned()])
+    });
+    let hidden = [FORM_ID].into_iter().chain(carried(action, params));
+    let names = hidden.map(str::to_owned).chain(typed);
+    let shown = names.filter_map(|name| submission.find_untrimmed(&name).map(|value| (value, name)));
     html! {
         form.sign-in method="post" action=(address) enctype=[encoding(action)] {
-            @for (name, value) in shown { input type="hidden" name=(name) value=(value); }
-            @for input in secrets() { (render_input(input, None, &Json::Null, "again")) }
+            @for (value, name) in shown { input type="hidden" name=(name) value=(value); }
+            @for input in secrets { (render_input(input, None, &Json::Null, "again")) }
             button type="submit" { (action.label) }
         }
     }

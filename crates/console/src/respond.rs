@@ -124,8 +124,9 @@ pub async fn respond(
 
 /// A form whose sender is no longer signed in: it can be sent after the sign-in. Codes, secrets and files must be entered again.
 #[must_use]
-pub fn respond_session_ended(request: &Request<'_>) -> Response {
-    let action = find(request.path).and_then(|target| target.action);
+pub fn respond_session_ended(request: Request<'_>) -> Response {
+    let target = find(request.path).and_then(|target| Some((target.action?, target.params)));
+    let submission = Submission { values: request.form };
     let query = if request.query.is_empty() {
         String::new()
     } else {
@@ -135,8 +136,8 @@ pub fn respond_session_ended(request: &Request<'_>) -> Response {
         h1 { "Your session has ended" }
         p { "Nothing was changed. Sign in in another window, then send the form from here: what you typed is kept in this page." }
         p { a.button href="/sign-in" target="_blank" { "Sign in" } }
-        @if let Some(action) = action {
-            (form::render_resend(action, &format!("{}{query}", request.path), &request.form))
+        @if let Some((action, params)) = target {
+            (form::render_resend(action, &params, &format!("{}{query}", request.path), &submission))
         }
     };
     page_response(401, layout::render_bare("Session ended", &content))
@@ -314,7 +315,7 @@ async fn show_refused(
                 h1 { "Not sent" }
                 (form::render_refusal(refusal))
                 p { "What you typed is kept in this page." }
-                (form::render_resend(action, &visit.form_address(action), &submission.values))
+                (form::render_resend(action, &visit.params, &visit.form_address(action), submission))
                 p { a href=(visit.path) { "Back to the page" } }
             };
             page_response(

@@ -50,6 +50,13 @@ impl fmt::Display for ClientPrefix {
     }
 }
 
+/// A request that counts like a failure until its outcome is known.
+#[derive(Debug, Clone, Copy)]
+pub struct Reservation {
+    prefix: ClientPrefix,
+    at_ns: u64,
+}
+
 #[derive(Debug)]
 pub struct AuthFailures {
     limit: Limit,
@@ -78,6 +85,27 @@ impl AuthFailures {
         window
             .or_insert_with(|| SlidingWindow::new(self.limit))
             .try_acquire(self.limit, now)
+    }
+
+    /// Counts a request whose outcome is open like a failure. Returns what [`Self::release`] needs to take it back.
+    ///
+    /// # Errors
+    /// [`Exhausted`]: too many requests of this address have failed or are open.
+    pub fn reserve(&mut self, address: IpAddr, now: Duration) -> Result<Reservation, Exhausted> {
+        self.record(address, now)?;
+        let prefix = ClientPrefix::of(address);
+        let at_ns = self
+            .windows
+            .get(&prefix)
+            .map_or(0, SlidingWindow::last_request_ns);
+        Ok(Reservation { prefix, at_ns })
+    }
+
+    /// Takes a request back whose outcome is known.
+    pub fn release(&mut self, reservation: Reservation) {
+        if let Some(window) = self.windows.get_mut(&reservation.prefix) {
+            window.uncount(reservation.at_ns);
+        }
     }
 
     /// Evicts addresses without a failure within the limit's window.
@@ -132,6 +160,31 @@ mod tests {
         assert_eq!(status.next_slot_in, 55 * SECOND);
         assert!(failures.record(address_b, 6 * SECOND).is_ok(), "another address");
         assert!(failures.record(address_a, 61 * SECOND).is_ok());
+    }
+
+    #[test]
+    fn open_requests_and_failures_share_the_quota() {
+        let mut failures = AuthFailures::new(LIMIT);
+        let (address_a, now) = (address("203.0.113.7"), SECOND);
+        failures.record(address_a, now).unwrap();
+        let open: Vec<_> = (0..4)
+            .map(|n| failures.reserve(address_a, now + n * SECOND))
+            .collect();
+        assert!(failures.reserve(address_a, 5 * SECOND).is_err());
+        for reservation in open {
+            failures.release(reservation.unwrap());
+        }
+        for n in 6..10 {
+            assert!(failures.record(address_a, n * SECOND).is_ok(), "{n}");
+        }
+        assert!(failures.record(address_a, 10 * SECOND).is_err());
+        // After its expiry there is nothing to take back.
+        let late = failures.reserve(address_a, 62 * SECOND).unwrap();
+        for n in 0..5 {
+            failures.record(address_a, (130 + n) * SECOND).unwrap();
+        }
+        failures.release(late);
+        assert!(failures.record(address_a, 136 * SECOND).is_err());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_domain::limits::{DefaultLimits, Limit, Limits, MAX_WINDOW_S, RequestClass};
 
-use super::auth_failures::AuthFailures;
+use super::auth_failures::{AuthFailures, Reservation};
 use super::registry::Caller;
 use super::shared_window::{Admission, Publication, SharedWindow, Sharing, UsageView};
 use super::sliding_window::{Exhausted, RateLimitStatus};
@@ -252,6 +252,19 @@ impl RateLimiter {
         self.lock_failures().record(address, now)
     }
 
+    /// Begins an attempt to authenticate whose outcome another service knows. Until it ends it counts like a failure, so that an
+    /// address cannot have more of them open than may fail.
+    ///
+    /// # Errors
+    /// [`Exhausted`]: the other service must not be asked.
+    pub fn begin_attempt(&self, address: IpAddr, now: Duration) -> Result<AuthAttempt<'_>, Exhausted> {
+        let reservation = self.lock_failures().reserve(address, now)?;
+        Ok(AuthAttempt {
+            limiter: self,
+            reservation,
+        })
+    }
+
     /// Evicts windows without recent requests. Called by housekeeping.
     pub fn evict_idle(&self, now: Duration) {
         self.windows
@@ -267,6 +280,20 @@ impl RateLimiter {
 
     fn lock_failures(&self) -> MutexGuard<'_, AuthFailures> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An attempt to authenticate; dropping it ends it. If it has failed, the caller records the failure then.
+#[derive(Debug)]
+#[must_use = "an attempt ends when it is dropped"]
+pub struct AuthAttempt<'a> {
+    limiter: &'a RateLimiter,
+    reservation: Reservation,
+}
+
+impl Drop for AuthAttempt<'_> {
+    fn drop(&mut self) {
+        self.limiter.lock_failures().release(self.reservation);
     }
 }
 

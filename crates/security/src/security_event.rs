@@ -19,14 +19,17 @@ pub enum SecurityEventReason {
     OperatorSession,
     /// A sign-in link is unknown or used up, or the identity provider or the accounts refuse the person.
     OperatorSignIn,
+    /// The token of a request for the metrics is wrong.
+    MetricsToken,
 }
 
 impl SecurityEventReason {
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::ForeignAddress,
         Self::OperatorToken,
         Self::OperatorSession,
         Self::OperatorSignIn,
+        Self::MetricsToken,
     ];
 
     /// The label in logs and metrics.
@@ -37,6 +40,7 @@ impl SecurityEventReason {
             Self::OperatorToken => "operator_token",
             Self::OperatorSession => "operator_session",
             Self::OperatorSignIn => "operator_sign_in",
+            Self::MetricsToken => "metrics_token",
         }
     }
 
@@ -48,6 +52,7 @@ impl SecurityEventReason {
             Self::OperatorToken => "security.operator_token",
             Self::OperatorSession => "security.operator_session",
             Self::OperatorSignIn => "security.operator_sign_in",
+            Self::MetricsToken => "security.metrics_token",
         }
     }
 }

@@ -74,6 +74,17 @@ impl SlidingWindow {
         self.status(now)
     }
 
+    /// Takes back a request that [`Self::last_request_ns`] named when it was counted, unless it has expired.
+    pub(crate) fn uncount(&mut self, at_ns: u64) {
+        let found = self.buckets.iter().rposition(|bucket| bucket.at_ns == at_ns);
+        let Some(bucket) = found.and_then(|index| self.buckets.get_mut(index)) else {
+            return;
+        };
+        bucket.count = bucket.count.saturating_sub(1);
+        self.used = self.used.saturating_sub(1);
+        self.buckets.retain(|bucket| bucket.count > 0);
+    }
+
     /// Returns the status without counting a request.
     ///
     /// # Errors

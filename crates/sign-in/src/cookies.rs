@@ -14,6 +14,10 @@ use vouchsafe_security::console_url::ConsoleUrl;
 
 use crate::oidc::MAX_AGE_S;
 
+/// Hours for which browsers keep the token of a session after its end: it opens nothing any more, but only a form with such a token is
+/// kept for its sender.
+const KEPT_HOURS: i32 = 12;
+
 /// A cookie of the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsoleCookie {
@@ -73,7 +77,7 @@ impl ConsoleCookie {
 
     const fn max_age(self) -> Duration {
         match self {
-            Self::Session => Duration::hours(1).saturating_mul(SESSION_HOURS),
+            Self::Session => Duration::hours(1).saturating_mul(SESSION_HOURS + KEPT_HOURS),
             Self::PendingSignIn => Duration::seconds(MAX_AGE_S),
         }
     }
@@ -89,11 +93,11 @@ mod tests {
         let plain: ConsoleUrl = "http://127.0.0.1:8081".parse().unwrap();
         assert_eq!(
             ConsoleCookie::Session.set(&tls, "vsn_1"),
-            "__Host-vouchsafe_session=vsn_1; HttpOnly; SameSite=Lax; Secure; Path=/; Max-Age=43200"
+            "__Host-vouchsafe_session=vsn_1; HttpOnly; SameSite=Lax; Secure; Path=/; Max-Age=86400"
         );
         assert_eq!(
             ConsoleCookie::Session.set(&plain, "vsn_1"),
-            "vouchsafe_session=vsn_1; HttpOnly; SameSite=Lax; Path=/; Max-Age=43200"
+            "vouchsafe_session=vsn_1; HttpOnly; SameSite=Lax; Path=/; Max-Age=86400"
         );
         assert_eq!(
             ConsoleCookie::Session.remove(&plain),

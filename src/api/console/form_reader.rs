@@ -20,6 +20,9 @@ use crate::api::error::ApiError;
 /// Everything before the content of the file: fields with their names and headers.
 const MAX_FIELD_BYTES: usize = 256 * 1024;
 
+/// A form that is kept for an operator whose session has ended. The longest texts that a person types have some kilobytes.
+const MAX_KEPT_BYTES: usize = 64 * 1024;
+
 /// Time for everything before the content of the file.
 const FIELDS_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -37,8 +40,14 @@ pub(super) struct ReceivedForm {
 }
 
 /// Reads a form without a file.
-pub(super) async fn read_fields(headers: &HeaderMap, payload: web::Payload) -> Result<Form, ApiError> {
+async fn read_fields(headers: &HeaderMap, payload: web::Payload) -> Result<Form, ApiError> {
     let body = body::read(headers, payload.into_inner()).await?;
+    Ok(parse_form(&body))
+}
+
+/// Reads a form that is only shown again, because the session of its sender has ended.
+pub(super) async fn read_kept_fields(headers: &HeaderMap, payload: web::Payload) -> Result<Form, ApiError> {
+    let body = body::read_at_most(MAX_KEPT_BYTES, headers, payload.into_inner()).await?;
     Ok(parse_form(&body))
 }
 

@@ -27,7 +27,7 @@ use actix_web::{FromRequest, HttpRequest, web};
 use bytes::Bytes;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::limits::RequestClass;
-use vouchsafe_security::client_address::{ClientAddress, X_FORWARDED_FOR};
+use vouchsafe_security::client_address::ClientAddress;
 use vouchsafe_security::framing::SignedRequest;
 use vouchsafe_security::headers::{
     AuthHeaders, IDEMPOTENCY_KEY, X_API_KEY, X_API_SECRET, X_SIGNATURE, X_TIMESTAMP,
@@ -41,7 +41,7 @@ use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 
 use self::errors::{access_error, signature_error};
-use super::listener_peers::ListenerPeers;
+use super::listener_peers::client_address;
 use super::{api_scope, rate_limit_headers, refusals, response_delivery, security_events};
 use crate::api::body;
 use crate::api::error::ApiError;
@@ -344,16 +344,6 @@ impl<'a> IncomingRequest<'a> {
         let causes = "key, secret, clock, signature and address";
         rate_limit_headers::too_many_failures_error(exhausted, causes)
     }
-}
-
-/// The client's address: of the peer, or as its trusted proxy forwards it.
-pub(crate) fn client_address(request: &HttpRequest) -> Result<ClientAddress, ApiError> {
-    let peers: &ListenerPeers = request.app_data().ok_or_else(ApiError::unavailable)?;
-    let peer = request.peer_addr().ok_or_else(ApiError::unavailable)?.ip();
-    let forwarded = request.headers().get_all(X_FORWARDED_FOR);
-    Ok(peers
-        .proxies
-        .resolve_client(peer, forwarded.map(|value| value.as_bytes())))
 }
 
 /// The signature covers the path only, so a query string or an authority would be unsigned.

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Extensions, ServiceRequest, ServiceResponse};
 use actix_web::rt::net::TcpStream;
-use actix_web::{ResponseError as _, web};
-use vouchsafe_security::client_address::TrustedProxies;
+use actix_web::{HttpRequest, ResponseError as _, web};
+use vouchsafe_security::client_address::{ClientAddress, TrustedProxies, X_FORWARDED_FOR};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::listener::Transport;
 use vouchsafe_wire::error_code::Code;
@@ -32,7 +32,7 @@ pub(crate) fn record_local_address(connection: &dyn Any, data: &mut Extensions) 
 /// The trusted proxies of a listener, as data of its application.
 #[derive(Debug, Clone)]
 pub(crate) struct ListenerPeers {
-    pub(crate) proxies: TrustedProxies,
+    proxies: TrustedProxies,
     environment: Environment,
     transport: Transport,
 }
@@ -56,6 +56,16 @@ impl ListenerPeers {
             (Environment::Production, Transport::Plain) => is_this_machine || self.proxies.contains(peer),
         }
     }
+}
+
+/// The client's address: of the peer, or as its trusted proxy forwards it.
+pub(crate) fn client_address(request: &HttpRequest) -> Result<ClientAddress, ApiError> {
+    let peers: &ListenerPeers = request.app_data().ok_or_else(ApiError::unavailable)?;
+    let peer = request.peer_addr().ok_or_else(ApiError::unavailable)?.ip();
+    let forwarded = request.headers().get_all(X_FORWARDED_FOR);
+    Ok(peers
+        .proxies
+        .resolve_client(peer, forwarded.map(|value| value.as_bytes())))
 }
 
 /// A step of both listeners, before all that read the request. It reads nothing of the request: a secret in it has passed a network in plain text
@@ -93,7 +103,7 @@ mod tests {
     use actix_web::body::BoxBody;
     use actix_web::middleware::{Next, from_fn};
     use actix_web::test::{TestRequest, call_service, init_service};
-    use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
+    use actix_web::{App, HttpResponse, HttpServer};
     use std::io::{Read as _, Write as _};
 
     use super::*;

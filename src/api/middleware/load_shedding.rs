@@ -30,7 +30,7 @@ pub(super) async fn shed_load<B: MessageBody>(
     };
     // actix closes a connection with an unread body, and a new connection costs more than the whole rejection.
     let (request, payload) = request.into_parts();
-    drop(body::read(request.headers(), payload).await);
+    body::discard(payload).await;
     Ok(ServiceResponse::new(request, response).map_into_right_body())
 }
 

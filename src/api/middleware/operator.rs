@@ -13,23 +13,22 @@ use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::http::header::{
-    ACCEPT, AUTHORIZATION, CACHE_CONTROL, COOKIE, HeaderMap, HeaderName, HeaderValue, LOCATION, ORIGIN,
-    WWW_AUTHENTICATE,
+    ACCEPT, AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE,
 };
 use actix_web::middleware::Next;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _, web};
 use vouchsafe_domain::ids::OperatorSessionId;
 use vouchsafe_domain::operator::{OperatorName, Role};
 use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
-use vouchsafe_security::security_event::{SecurityEvent, SecurityEventReason};
+use vouchsafe_security::security_event::SecurityEventReason;
 use vouchsafe_sign_in::cookies::ConsoleCookie;
 use vouchsafe_sign_in::next_path::NextPath;
 use vouchsafe_store::AuditActor;
 use vouchsafe_store::operators::{SessionHolder, SessionLookup, SessionUse, TokenHolder};
 use vouchsafe_wire::error_code::Code;
 
-use super::authentication::client_address;
-use super::{rate_limit_headers, security_events};
+use super::request_origin::check_same_origin;
+use super::security_events::reject;
 use crate::api::error::ApiError;
 use crate::service::Service;
 use vouchsafe_telemetry::trace;
@@ -38,8 +37,6 @@ use vouchsafe_telemetry::trace;
 static HX_REQUEST: HeaderName = HeaderName::from_static("hx-request");
 
 static SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
-
-static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The authenticated operator of a request.
 #[derive(Debug, Clone)]
@@ -128,12 +125,13 @@ pub(crate) async fn authenticate<B: MessageBody>(
             request.extensions_mut().insert(operator);
             next.call(request).await.map(ServiceResponse::map_into_left_body)
         }
-        Err(error) => Ok(reject_with(request, &error)),
+        Err(refusal) => Ok(reject_with(request, &refusal.into())),
     }
 }
 
 /// Middleware like [`authenticate`] for pages: a browser that opens one without a session is sent to the sign-in, which leads back.
-/// A form that it sends from a page of the console goes on without an [`Operator`], so that nothing that was typed is lost.
+/// A form that it sends from a page of the console in a session that has ended goes on with [`EndedSession`] instead of an
+/// [`Operator`], so that nothing that was typed is lost.
 pub(crate) async fn authenticate_page<B: MessageBody>(
     request: ServiceRequest,
     next: Next<B>,
@@ -150,27 +148,36 @@ pub(crate) async fn authenticate_page<B: MessageBody>(
             request.extensions_mut().insert(operator);
             next.call(request).await.map(ServiceResponse::map_into_left_body)
         }
-        Err(error) if error.code == Code::InvalidCredentials => {
-            if matches!(*request.method(), Method::GET | Method::HEAD) {
+        Err(refusal) => {
+            let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+            if matches!(refusal, Refusal::SessionEnded) && !is_read && is_from_console(&request) {
+                request.extensions_mut().insert(EndedSession);
+                return next.call(request).await.map(ServiceResponse::map_into_left_body);
+            }
+            let error = ApiError::from(refusal);
+            if error.code == Code::InvalidCredentials && is_read {
                 let response = redirect_to_sign_in(&request);
                 return Ok(request.into_response(response).map_into_right_body());
             }
-            match request.app_data::<web::Data<Service>>() {
-                Some(service) if check_same_origin(service, request.headers()).is_ok() => {
-                    next.call(request).await.map(ServiceResponse::map_into_left_body)
-                }
-                _ => Ok(reject_with(request, &error)),
-            }
+            Ok(reject_with(request, &error))
         }
-        Err(error) => Ok(reject_with(request, &error)),
     }
+}
+
+/// In the extensions of a form whose sender has the token of a session that has ended. Anybody can send a request without a token: its
+/// body is not read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EndedSession;
+
+fn is_from_console(request: &ServiceRequest) -> bool {
+    let service = request.app_data::<web::Data<Service>>();
+    service.is_some_and(|service| check_same_origin(service, request.headers()).is_ok())
 }
 
 fn redirect_to_sign_in(request: &ServiceRequest) -> HttpResponse {
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     HttpResponse::SeeOther()
         .insert_header((LOCATION, NextPath::parse_or_root(path).sign_in_url()))
-        .insert_header((CACHE_CONTROL, "no-store"))
         .finish()
 }
 
@@ -183,7 +190,32 @@ fn reject_with<B>(request: ServiceRequest, error: &ApiError) -> ServiceResponse<
     request.into_response(response).map_into_right_body()
 }
 
-async fn identify(request: &ServiceRequest) -> Result<Operator, ApiError> {
+/// Why a request has no operator.
+enum Refusal {
+    /// Browsers that were left open are no failed sign-ins.
+    SessionEnded,
+    Error(ApiError),
+}
+
+impl From<ApiError> for Refusal {
+    fn from(error: ApiError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::SessionEnded => {
+                let message = "the session has ended; sign in again at /sign-in";
+                Self::new(Code::InvalidCredentials, message)
+            }
+            Refusal::Error(error) => error,
+        }
+    }
+}
+
+async fn identify(request: &ServiceRequest) -> Result<Operator, Refusal> {
     let service = request
         .app_data::<web::Data<Service>>()
         .ok_or_else(ApiError::unavailable)?;
@@ -195,13 +227,17 @@ async fn identify(request: &ServiceRequest) -> Result<Operator, ApiError> {
         };
         (operator, SecurityEventReason::OperatorToken)
     } else if let Some(token) = find_cookie(service, ConsoleCookie::Session, headers) {
-        let operator = find_session_operator(service, token, session_use(request)).await?;
+        let operator = match find_session_operator(service, token, session_use(request)).await? {
+            SessionOperator::Live(operator) => Some(operator),
+            SessionOperator::Ended => return Err(Refusal::SessionEnded),
+            SessionOperator::Unknown => None,
+        };
         (operator, SecurityEventReason::OperatorSession)
     } else {
-        return Err(unauthorized());
+        return Err(unauthorized().into());
     };
     let Some(operator) = operator else {
-        return Err(reject(service, request.request(), reason));
+        return Err(reject(service, request.request(), reason, NO_TOKEN).into());
     };
     if operator.session.is_some() && !matches!(*request.method(), Method::GET | Method::HEAD) {
         check_same_origin(service, headers)?;
@@ -220,28 +256,46 @@ fn session_use(request: &ServiceRequest) -> SessionUse {
     }
 }
 
-/// The value of a cookie of the console.
+/// The value of a cookie of the console; `None` where browsers have no sessions.
 pub(crate) fn find_cookie<'a>(
     service: &Service,
     cookie: ConsoleCookie,
     headers: &'a HeaderMap,
 ) -> Option<&'a str> {
+    check_sessions_permitted(service).ok()?;
     let values = headers.get_all(COOKIE).filter_map(|value| value.to_str().ok());
     cookie.find(&service.console_url, values)
 }
 
-/// The operator of a live session; `None` for a text that is no session's token.
+/// Rejects a sign-in where browsers would send the session's token over plain HTTP.
 ///
 /// # Errors
-/// `INVALID_CREDENTIALS` for a session that has ended: browsers that were left open are no failed sign-ins.
+/// `FORBIDDEN`.
+pub(crate) fn check_sessions_permitted(service: &Service) -> Result<(), ApiError> {
+    if service.console_url.permits_sessions(service.environment) {
+        return Ok(());
+    }
+    let message = "production has no sign-in over plain HTTP; set VOUCHSAFE_CONSOLE_URL to the https URL of the operator listener,                    or VOUCHSAFE_ADMIN_TLS_CERTIFICATE_FILE";
+    Err(ApiError::new(Code::Forbidden, message))
+}
+
+/// What the token of a session stands for.
+pub(crate) enum SessionOperator {
+    Live(Operator),
+    Ended,
+    /// The text is no session's token.
+    Unknown,
+}
+
+/// Looks up the operator of a session.
 pub(crate) async fn find_session_operator(
     service: &Service,
     token: &str,
     session_use: SessionUse,
-) -> Result<Option<Operator>, ApiError> {
+) -> Result<SessionOperator, ApiError> {
     let token = token.as_bytes();
     if !OperatorToken::is_well_formed(TokenKind::Session, token) {
-        return Ok(None);
+        return Ok(SessionOperator::Unknown);
     }
     let operators = &service.operator_store.operators;
     match operators
@@ -252,45 +306,15 @@ pub(crate) async fn find_session_operator(
             session_id,
             name,
             role,
-        }) => Ok(Some(Operator {
+        }) => Ok(SessionOperator::Live(Operator {
             name,
             role,
             is_from_settings: false,
             session: Some(session_id),
         })),
-        SessionLookup::Ended => {
-            let message = "the session has ended; sign in again at /sign-in";
-            Err(ApiError::new(Code::InvalidCredentials, message))
-        }
-        SessionLookup::Unknown => Ok(None),
+        SessionLookup::Ended => Ok(SessionOperator::Ended),
+        SessionLookup::Unknown => Ok(SessionOperator::Unknown),
     }
-}
-
-/// Whether a browser sent the request for a page of another site, which can be a link that a person followed. Anybody can claim it in a
-/// request of their own, so it must not open anything.
-pub(crate) fn is_from_other_site(headers: &HeaderMap) -> bool {
-    headers
-        .get(&SEC_FETCH_SITE)
-        .is_some_and(|site| [&b"cross-site"[..], b"same-site"].contains(&site.as_bytes()))
-}
-
-/// Rejects a request that a browser did not send from a page of the console (cross-site request forgery).
-///
-/// # Errors
-/// `FORBIDDEN`.
-pub(crate) fn check_same_origin(service: &Service, headers: &HeaderMap) -> Result<(), ApiError> {
-    let bytes = |name: &HeaderName| headers.get(name).map(HeaderValue::as_bytes);
-    if service
-        .console_url
-        .is_same_origin(bytes(&SEC_FETCH_SITE), bytes(&ORIGIN))
-    {
-        return Ok(());
-    }
-    let message = format!(
-        "the request does not come from a page of {}; open the console there, or send Authorization: Bearer TOKEN",
-        service.console_url
-    );
-    Err(ApiError::new(Code::Forbidden, message))
 }
 
 /// The operator of a token. The token of the settings needs no database, nor does a text that is no token.
@@ -314,23 +338,6 @@ async fn find_operator(service: &Service, token: &[u8]) -> Result<Option<Operato
         is_from_settings: false,
         session: None,
     }))
-}
-
-/// Records a failed sign-in as a security event, and returns its error.
-pub(crate) fn reject(service: &Service, request: &HttpRequest, reason: SecurityEventReason) -> ApiError {
-    let address = match client_address(request) {
-        Ok(address) => address.accountable_ip(),
-        Err(error) => return error,
-    };
-    let event = SecurityEvent {
-        reason,
-        credential: None,
-        address,
-    };
-    match security_events::record(service, &event) {
-        Ok(()) => unauthorized(),
-        Err(exhausted) => rate_limit_headers::too_many_failures_error(exhausted, "the operator token"),
-    }
 }
 
 /// Middleware of a route that rejects operators below `needed`.
@@ -371,11 +378,10 @@ pub(crate) fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
     (scheme.eq_ignore_ascii_case(b"Bearer ") && !token.is_empty()).then_some(token)
 }
 
+const NO_TOKEN: &str = "the operator token is missing or wrong; send Authorization: Bearer TOKEN";
+
 fn unauthorized() -> ApiError {
-    ApiError::new(
-        Code::InvalidCredentials,
-        "the operator token is missing or wrong; send Authorization: Bearer TOKEN",
-    )
+    ApiError::new(Code::InvalidCredentials, NO_TOKEN)
 }
 
 #[cfg(test)]

@@ -1,10 +1,16 @@
 //! Security events of requests: counted, limited per client address, logged, and summed up for the audit log.
 
+use actix_web::HttpRequest;
 use tracing::warn;
-use vouchsafe_security::security_event::SecurityEvent;
+use vouchsafe_security::rate_limiter::AuthAttempt;
+use vouchsafe_security::security_event::{SecurityEvent, SecurityEventReason};
 use vouchsafe_security::sliding_window::Exhausted;
 use vouchsafe_telemetry::security_events::LogDecision;
+use vouchsafe_wire::error_code::Code;
 
+use super::listener_peers::client_address;
+use super::rate_limit_headers::too_many_failures_error;
+use crate::api::error::ApiError;
 use crate::service::Service;
 
 /// Records an event. The limits of failed authentications and of audit entries bound the number of log lines.
@@ -33,4 +39,41 @@ pub(super) fn record(service: &Service, event: &SecurityEvent) -> Result<(), Exh
         );
     }
     status.map(drop)
+}
+
+/// Begins a sign-in whose outcome the identity provider knows.
+///
+/// # Errors
+/// `RATE_LIMIT_EXCEEDED` if too many of the client's address have failed or are open.
+pub(crate) fn begin_attempt<'a>(
+    service: &'a Service,
+    request: &HttpRequest,
+) -> Result<AuthAttempt<'a>, ApiError> {
+    let address = client_address(request)?.accountable_ip();
+    let begun = service
+        .rate_limits
+        .begin_attempt(address, service.clock.monotonic());
+    begun.map_err(|exhausted| too_many_failures_error(exhausted, "the sign-in"))
+}
+
+/// Records wrong credentials as a security event. Returns the error of the request, with this message unless too many have failed.
+pub(crate) fn reject(
+    service: &Service,
+    request: &HttpRequest,
+    reason: SecurityEventReason,
+    message: impl Into<String>,
+) -> ApiError {
+    let address = match client_address(request) {
+        Ok(address) => address.accountable_ip(),
+        Err(error) => return error,
+    };
+    let event = SecurityEvent {
+        reason,
+        credential: None,
+        address,
+    };
+    match record(service, &event) {
+        Ok(()) => ApiError::new(Code::InvalidCredentials, message),
+        Err(exhausted) => too_many_failures_error(exhausted, "the token"),
+    }
 }

@@ -4,11 +4,13 @@ use actix_web::http::header::{Accept, Header as _, VARY};
 use actix_web::{HttpRequest, HttpResponse, web};
 use vouchsafe_security::client_address::X_FORWARDED_FOR;
 use vouchsafe_security::metrics_access::Scrape;
+use vouchsafe_security::security_event::SecurityEventReason;
 use vouchsafe_wire::error_code::Code;
 
 use crate::api::error::ApiError;
-use crate::api::middleware::authentication::client_address;
+use crate::api::middleware::listener_peers::client_address;
 use crate::api::middleware::operator::bearer_token;
+use crate::api::middleware::security_events::reject;
 use crate::metrics::MetricsFormat;
 use crate::service::Service;
 
@@ -46,7 +48,12 @@ fn check_access(service: &Service, request: &HttpRequest) -> Result<(), ApiError
     }
     Err(if service.metrics_access.token.is_some() {
         let message = "the metrics token is missing or wrong; send Authorization: Bearer TOKEN";
-        ApiError::new(Code::InvalidCredentials, message)
+        // Only a token can be a guess.
+        if scrape.token.is_some() {
+            reject(service, request, SecurityEventReason::MetricsToken, message)
+        } else {
+            ApiError::new(Code::InvalidCredentials, message)
+        }
     } else {
         let message = "this address may not read the metrics; add it to VOUCHSAFE_METRICS_NETWORKS, or set a token with \
                        VOUCHSAFE_METRICS_TOKEN";

@@ -4,11 +4,12 @@
 //! another site, in the browser of a person who did not want to sign in. So it counts as a failed sign-in only if it could be a guess:
 //! after the state has proved that the sign-in began in this browser.
 
-use actix_web::http::header::{CACHE_CONTROL, HeaderValue, LOCATION, SET_COOKIE};
+use actix_web::http::header::{HeaderValue, LOCATION, SET_COOKIE};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 use vouchsafe_domain::operator::OperatorIdentity;
 use vouchsafe_security::operator_token::TokenKind;
+use vouchsafe_security::vault::cookie_key::CookieKey;
 use vouchsafe_sign_in::cookies::ConsoleCookie;
 use vouchsafe_sign_in::next_path::NextPath;
 use vouchsafe_sign_in::oidc::{Identity, OidcError, OidcProvider, PendingSignIn};
@@ -18,7 +19,9 @@ use vouchsafe_wire::error_code::Code;
 use super::operators::generate_token;
 use super::sign_in::{SignInQuery, failure, new_session, redirect, refusal, start_browser_session};
 use crate::api::error::ApiError;
-use crate::api::middleware::operator::{find_cookie, is_from_other_site};
+use crate::api::middleware::operator::{check_sessions_permitted, find_cookie};
+use crate::api::middleware::request_origin::is_from_other_site;
+use crate::api::middleware::security_events::begin_attempt;
 use crate::api::routing::resource;
 use crate::service::Service;
 
@@ -40,7 +43,6 @@ async fn begin(
         // A person has to choose to sign in.
         return HttpResponse::SeeOther()
             .insert_header((LOCATION, next.sign_in_url()))
-            .insert_header((CACHE_CONTROL, "no-store"))
             .finish();
     }
     match try_begin(&service, next).await {
@@ -53,7 +55,8 @@ async fn try_begin(service: &Service, next: NextPath) -> Result<HttpResponse, Ap
     let now_s = service.clock.now().unix_timestamp();
     let begun = provider(service)?.begin(next, now_s);
     let (target, pending) = begun.await.map_err(|error| unavailable(&error))?;
-    let cookie = ConsoleCookie::PendingSignIn.set(&service.console_url, &pending.to_cookie());
+    let cookie =
+        ConsoleCookie::PendingSignIn.set(&service.console_url, &pending.to_cookie(&cookie_key(service)));
     Ok(redirect(target.as_str(), &cookie))
 }
 
@@ -92,13 +95,18 @@ async fn try_finish(
     let provider = provider(service)?;
     let now_s = service.clock.now().unix_timestamp();
     let cookie = find_cookie(service, ConsoleCookie::PendingSignIn, request.headers());
-    let pending = cookie.and_then(|cookie| PendingSignIn::of_callback(cookie, &callback.state, now_s));
+    let key = cookie_key(service);
+    let pending = cookie.and_then(|cookie| PendingSignIn::of_callback(cookie, &key, &callback.state, now_s));
     // Without a code the provider reports an error, such as that the person declined.
     let Some(pending) = pending.filter(|_| !callback.code.is_empty()) else {
         let message = "the sign-in was not begun in this browser within the last 10 minutes, or was declined; sign in again";
         return Err(ApiError::new(Code::InvalidCredentials, message));
     };
-    let identity = match provider.finish(&pending, callback.code, now_s).await {
+    // Limited before the provider is asked: otherwise every guess of a code would reach it.
+    let attempt = begin_attempt(service, request)?;
+    let finished = provider.finish(&pending, callback.code, now_s).await;
+    drop(attempt);
+    let identity = match finished {
         Ok(identity) => identity,
         Err(error @ OidcError::Unavailable(_)) => return Err(unavailable(&error)),
         Err(OidcError::Refused(reason)) => {
@@ -159,7 +167,13 @@ fn to_operator(
     })
 }
 
+/// The key of the cookie between the two steps.
+fn cookie_key(service: &Service) -> CookieKey {
+    service.keyring.vault().cookie_key()
+}
+
 fn provider(service: &Service) -> Result<&OidcProvider, ApiError> {
+    check_sessions_permitted(service)?;
     let missing = || {
         ApiError::new(
             Code::RouteNotFound,

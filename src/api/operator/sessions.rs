@@ -15,7 +15,7 @@ use vouchsafe_wire::operator::sessions::SignInLink;
 use super::operators::{check_exists, generate_token, operator_not_found, parse_name};
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
-use crate::api::middleware::operator::Operator;
+use crate::api::middleware::operator::{Operator, check_sessions_permitted};
 use crate::service::Service;
 
 /// `GET /sessions`: newest first. Admins see all of them, others their own.
@@ -54,6 +54,7 @@ pub(super) async fn issue_link(
     operator: Operator,
     name: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
+    check_sessions_permitted(&service)?;
     let name = parse_name(&name)?;
     check_exists(&service, &name).await?;
     let is_own = operator.is_named(&name);

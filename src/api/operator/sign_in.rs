@@ -14,9 +14,7 @@
 //! Tokens occur in the query of a link and in bodies. The request log has neither, and the pages send no `Referer`.
 
 use actix_web::body::BoxBody;
-use actix_web::http::header::{
-    CACHE_CONTROL, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, SET_COOKIE,
-};
+use actix_web::http::header::{HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, SET_COOKIE};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
 use serde::Deserialize;
@@ -34,14 +32,19 @@ use vouchsafe_wire::error_code::Code;
 use super::operators::generate_token;
 use crate::api::body;
 use crate::api::error::ApiError;
-use crate::api::middleware::authentication::client_address;
+use crate::api::middleware::listener_peers::client_address;
 use crate::api::middleware::operator::{
-    Operator, authenticate_page, check_same_origin, find_cookie, find_session_operator, is_from_other_site,
-    reject,
+    Operator, SessionOperator, authenticate_page, check_sessions_permitted, find_cookie,
+    find_session_operator,
 };
+use crate::api::middleware::request_origin::{check_same_origin, is_from_other_site};
+use crate::api::middleware::security_events::reject;
 use crate::api::routing::resource;
 use crate::service::Service;
 use vouchsafe_telemetry::trace;
+
+/// Longest form of a sign-in page: a link, and the path to which it leads.
+const MAX_FORM_BYTES: usize = 8 * 1024;
 
 pub(super) fn routes(config: &mut web::ServiceConfig) {
     config
@@ -63,6 +66,9 @@ pub(super) struct SignInQuery {
 
 /// `GET /sign-in`.
 async fn sign_in(service: web::Data<Service>, query: Option<web::Query<SignInQuery>>) -> HttpResponse {
+    if let Err(error) = check_sessions_permitted(&service) {
+        return failure(&error);
+    }
     let query = query.map(web::Query::into_inner).unwrap_or_default();
     let provider = service.identity_provider.as_deref().map(OidcProvider::host);
     html(&pages::sign_in(&NextPath::parse_or_root(&query.next), provider).0)
@@ -93,6 +99,9 @@ async fn open_link(
     request: HttpRequest,
     query: Option<web::Query<LinkForm>>,
 ) -> HttpResponse {
+    if let Err(error) = check_sessions_permitted(&service) {
+        return failure(&error);
+    }
     let form = query.map(web::Query::into_inner).unwrap_or_default();
     let Some(hash) = form.token_hash() else {
         return failure(&no_link());
@@ -125,9 +134,11 @@ async fn try_redeem_link(
     request: &HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
+    check_sessions_permitted(service)?;
     // Another page could otherwise sign a person in to an account of its choice.
     check_same_origin(service, request.headers())?;
-    let body = body::read(request.headers(), payload.into_inner()).await?;
+    // Anybody can send it: the body is not larger than a link and a path.
+    let body = body::read_at_most(MAX_FORM_BYTES, request.headers(), payload.into_inner()).await?;
     // A body that is no form has no token.
     let form = std::str::from_utf8(&body).unwrap_or_default();
     let form = web::Query::<LinkForm>::from_query(form).map(web::Query::into_inner);
@@ -194,11 +205,8 @@ async fn end_session(service: &Service, request: &HttpRequest) -> Result<(), Api
     let Some(token) = find_cookie(service, ConsoleCookie::Session, request.headers()) else {
         return Ok(());
     };
-    let operator = match find_session_operator(service, token, SessionUse::ByOperator).await {
-        Err(error) if error.code == Code::InvalidCredentials => None,
-        found => found?,
-    };
-    if let Some(operator) = operator
+    let found = find_session_operator(service, token, SessionUse::ByOperator).await?;
+    if let SessionOperator::Live(operator) = found
         && let Some(session_id) = operator.session()
     {
         let operators = &service.operator_store.operators;
@@ -226,9 +234,9 @@ pub(super) fn refusal(
     code: Code,
     message: impl Into<String>,
 ) -> ApiError {
-    let error = reject(service, request, SecurityEventReason::OperatorSignIn);
+    let error = reject(service, request, SecurityEventReason::OperatorSignIn, message);
     if error.code == Code::InvalidCredentials {
-        return ApiError::new(code, message);
+        return ApiError { code, ..error };
     }
     error
 }
@@ -246,7 +254,6 @@ pub(super) fn redirect(target: &str, cookie: &str) -> HttpResponse {
     HttpResponse::SeeOther()
         .insert_header((LOCATION, target))
         .insert_header((SET_COOKIE, cookie))
-        .insert_header((CACHE_CONTROL, "no-store"))
         .insert_header((REFERRER_POLICY, "no-referrer"))
         .finish()
 }

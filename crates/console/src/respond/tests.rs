@@ -162,16 +162,16 @@ fn form_after_the_end_of_a_session_keeps_what_was_typed() {
         query: "",
         form: vec![("vouchers".to_owned(), "code\nSECRET-1".to_owned())],
     };
-    let html = respond_session_ended(&import).html;
+    let html = respond_session_ended(import).html;
     assert!(
         html.contains("enctype=\"multipart/form-data\"")
             && html.contains("type=\"file\"")
             && html.contains("value=\"25\""),
         "{html}"
     );
-    let html = respond_session_ended(&fulfil).html;
+    let html = respond_session_ended(fulfil).html;
     assert!(html.contains("<textarea") && !html.contains("SECRET-1"), "{html}");
-    let page = respond_session_ended(&request);
+    let page = respond_session_ended(request);
     assert_eq!(page.status, 401);
     for text in [
         "action=\"/orders/ord_1/reject?a=b\"",
@@ -180,6 +180,28 @@ fn form_after_the_end_of_a_session_keeps_what_was_typed() {
     ] {
         assert!(page.html.contains(text), "{text}: {}", page.html);
     }
+}
+
+#[test]
+fn form_after_the_end_of_a_session_has_each_of_its_own_fields_once() {
+    let fields = ["form_id", "name", "country", "a", "name", "before:name"];
+    let request = Request {
+        is_post: true,
+        path: "/partners/create",
+        query: "",
+        form: fields
+            .into_iter()
+            .cycle()
+            .take(60_000)
+            .map(|name| (name.to_owned(), format!("of {name}")))
+            .collect(),
+    };
+    let html = respond_session_ended(request).html;
+    for (field, count) in [("form_id", 1), ("name", 1), ("a", 0)] {
+        let found = html.matches(&format!("name=\"{field}\"")).count();
+        assert_eq!(found, count, "{field}: {html}");
+    }
+    assert!(html.len() < 16 * 1024, "{} bytes", html.len());
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@
 //! | blind index and code index against duplicate codes | [`blind_index`] | the database |
 //! | keyed hashes of audit checkpoints | [`checkpoint_key`] | the database, and a file outside it |
 //! | keyed fingerprints of requests under idempotency keys | [`fingerprint`] | the database |
+//! | keyed hash of cookies that begin a sign-in | [`cookie_key`] | the operator's browser |
 //! | plaintext code | [`code`] | memory, during an import or one response, wiped afterwards |
 //!
 //! Only the retrieval endpoint decrypts codes, and two jobs: one computes the code index of codes that an earlier version stored
@@ -19,6 +20,7 @@ mod aead;
 pub mod blind_index;
 pub mod checkpoint_key;
 pub mod code;
+pub mod cookie_key;
 pub mod data_key;
 pub mod fingerprint;
 pub mod key_file;

@@ -19,6 +19,7 @@ use super::aead::{Cipher, NONCE_BYTES};
 use super::blind_index::{BlindIndex, BlindIndexKey};
 use super::checkpoint_key::CheckpointKey;
 use super::code::{UnknownEncoding, VoucherCode};
+use super::cookie_key::{COOKIE_CONTEXT, CookieKey};
 use super::data_key::{DataKey, KeyId, KeyPurpose};
 use super::fingerprint::{FINGERPRINT_CONTEXT, FingerprintKey};
 use super::random::NoRandomness;
@@ -192,6 +193,12 @@ impl Vault {
     #[must_use]
     pub fn checkpoint_key(&self) -> CheckpointKey {
         self.blind_index.derive_checkpoint_key()
+    }
+
+    /// The key of cookies that begin a sign-in.
+    #[must_use]
+    pub fn cookie_key(&self) -> CookieKey {
+        CookieKey::new(&self.blind_index.derive(COOKIE_CONTEXT))
     }
 
     /// The key of request fingerprints.

@@ -1,10 +1,10 @@
-//! A sign-in that the provider has not finished: what the browser keeps of it in a cookie.
+//! A sign-in that the provider has not finished: what the browser keeps of it in a signed cookie.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::error::Unspecified;
 use ring::rand::{SecureRandom as _, SystemRandom};
-use url::form_urlencoded;
+use vouchsafe_security::vault::cookie_key::CookieKey;
 
 use crate::next_path::NextPath;
 
@@ -45,36 +45,28 @@ impl PendingSignIn {
         })
     }
 
-    /// The value of the cookie.
+    /// The value of the cookie. Only a key of the vault can make one.
     #[must_use]
-    pub fn to_cookie(&self) -> String {
-        form_urlencoded::Serializer::new(String::new())
-            .append_pair("state", &self.state)
-            .append_pair("nonce", &self.nonce)
-            .append_pair("verifier", &self.verifier)
-            .append_pair("next", self.next.as_str())
-            .append_pair("at", &self.begun_at_s.to_string())
-            .finish()
+    pub fn to_cookie(&self, key: &CookieKey) -> String {
+        let at = self.begun_at_s.to_string();
+        key.sign(&[&self.state, &self.nonce, &self.verifier, &at, self.next.as_str()].join("\n"))
     }
 
     /// The sign-in of a cookie to which a callback with `state` belongs, if it is younger than 10 minutes.
     #[must_use]
-    pub fn of_callback(cookie: &str, state: &str, now_s: i64) -> Option<Self> {
-        let field = |name: &str| {
-            let mut pairs = form_urlencoded::parse(cookie.as_bytes());
-            pairs
-                .find(|(key, _)| key == name)
-                .map(|(_, value)| value.into_owned())
-        };
-        let pending = Self {
-            state: field("state")?,
-            nonce: field("nonce")?,
-            verifier: field("verifier")?,
-            next: NextPath::parse_or_root(&field("next")?),
-            begun_at_s: field("at")?.parse().ok()?,
-        };
-        let age_s = now_s.checked_sub(pending.begun_at_s)?;
-        (!state.is_empty() && pending.state == state && (0..MAX_AGE_S).contains(&age_s)).then_some(pending)
+    pub fn of_callback(cookie: &str, key: &CookieKey, state: &str, now_s: i64) -> Option<Self> {
+        let text = key.verify(cookie)?;
+        let [of_sign_in, nonce, verifier, at, next] = text.split('\n').collect::<Vec<_>>().try_into().ok()?;
+        let begun_at_s = at.parse().ok()?;
+        let age_s = now_s.checked_sub(begun_at_s)?;
+        let is_own = !state.is_empty() && of_sign_in == state && (0..MAX_AGE_S).contains(&age_s);
+        is_own.then(|| Self {
+            state: state.to_owned(),
+            nonce: nonce.to_owned(),
+            verifier: verifier.to_owned(),
+            next: NextPath::parse_or_root(next),
+            begun_at_s,
+        })
     }
 }
 
@@ -101,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn callback_belongs_to_a_recent_sign_in_of_the_same_state() {
+    fn callback_belongs_to_a_recent_sign_in_of_the_same_state_and_key() {
         let pending = PendingSignIn {
             state: "a&b=c; d".to_owned(),
             nonce: "n".to_owned(),
@@ -109,22 +101,26 @@ mod tests {
             next: NextPath::parse_or_root("/orders?a=b"),
             begun_at_s: 1000,
         };
-        let cookie = pending.to_cookie();
-        assert!(!cookie.contains([';', ' ', ',', '"']), "{cookie}");
-        let found = PendingSignIn::of_callback(&cookie, "a&b=c; d", 1599).unwrap();
+        let [key, other_key] = [1, 2].map(|byte| CookieKey::from_bytes([byte; 32]));
+        let cookie = pending.to_cookie(&key);
+        let found = PendingSignIn::of_callback(&cookie, &key, "a&b=c; d", 1599).unwrap();
         assert_eq!((found.nonce.as_str(), found.verifier.as_str()), ("n", "v"));
-        assert_eq!(found.next.as_str(), "/orders?a=b");
+        assert_eq!((found.next.as_str(), found.begun_at_s), ("/orders?a=b", 1000));
+        let without_secrets = key.sign("\n\n\n1000\n");
         for (cookie, state, now_s) in [
             (cookie.as_str(), "a&b=c; d", 1600),
             (&cookie, "a&b=c; d", 999),
             (&cookie, "a", 1001),
             (&cookie, "", 1001),
-            ("state=&nonce=&verifier=&next=&at=1000", "", 1001),
+            (&without_secrets, "", 1001),
+            (&other_key.sign("s\nn\nv\n1000\n/"), "s", 1001),
+            // As a browser, or a page of the same host, could write it.
+            ("state=s&nonce=n&verifier=v&next=%2F&at=1000", "s", 1001),
             ("", "", 1001),
         ] {
             assert!(
-                PendingSignIn::of_callback(cookie, state, now_s).is_none(),
-                "{state} {now_s}"
+                PendingSignIn::of_callback(cookie, &key, state, now_s).is_none(),
+                "{cookie} {state} {now_s}"
             );
         }
     }
