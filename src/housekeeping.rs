@@ -154,6 +154,8 @@ async fn purge(service: &Service) {
         tick.tick().await;
         service.rate_limits.evict_idle(service.clock.monotonic());
         service.in_flight.evict_idle();
+        service.partner_clients.evict_idle();
+        service.operator_clients.evict_idle();
         service.registry.evict_ended(service.clock.now());
         if let Err(error) = service.job_store.responses.purge_expired(&mut key_sweep).await {
             warn!(error.message = %error, "cannot purge expired idempotency keys");

@@ -6,6 +6,7 @@
 
 mod api;
 mod config_change;
+mod connections;
 mod housekeeping;
 mod live;
 mod live_actors;

@@ -5,8 +5,8 @@ mod format;
 mod labels;
 mod process;
 mod runtimes;
+mod slow_clients;
 mod stock;
-mod unread_responses;
 
 use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
@@ -109,6 +109,8 @@ own_metrics! {
         "certificate_files_rejected" "1 while a listener uses other certificate files than those on disk, which it cannot use";
     wrapping_keys_failing: Gauge =
         "wrapping_keys_failing" "Wrapping keys that did not work when this node probed them last";
+    refused_connections: Family<ListenerLabels, Counter> =
+        "http_connections_refused" "Connections closed at once because their client address had too many";
     unread_responses: Counter =
         "http_responses_unread" "Responses that the client did not read in time, so that its connection was reset";
 }

@@ -9,12 +9,13 @@ use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_audit_export::AuditExport;
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
+use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_domain::partner::caps::Caps;
 use vouchsafe_domain::sandbox_fault::SandboxFaults;
 use vouchsafe_procurement::ProcurementService;
+use vouchsafe_security::concurrency_limit::ConcurrencyLimit;
 use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::environment::Environment;
-use vouchsafe_security::in_flight::InFlightLimit;
 use vouchsafe_security::metrics_access::MetricsAccess;
 use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::rate_limiter::RateLimiter;
@@ -25,6 +26,7 @@ use vouchsafe_store::{PgNode, PgStore, SharedLimits};
 use vouchsafe_webhooks::{AttemptLogWriter, HttpSender};
 use vouchsafe_wire::operator::settings::EffectiveSetting;
 
+use crate::connections::ClientLimits;
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::readiness::ReadinessGate;
@@ -55,7 +57,11 @@ pub(crate) struct Service {
     pub(crate) shared_limits: SharedLimits,
     /// Rotations of a credential and its successors within 24 hours.
     pub(crate) rotations_per_day: u32,
-    pub(crate) in_flight: InFlightLimit,
+    /// Requests in flight of the families of credentials.
+    pub(crate) in_flight: ConcurrencyLimit<CredentialId>,
+    /// What the client addresses of each listener hold.
+    pub(crate) partner_clients: ClientLimits,
+    pub(crate) operator_clients: ClientLimits,
     /// Caps of partners without their own; `None` without any.
     pub(crate) default_caps: Option<Arc<Caps>>,
     pub(crate) catalogue: Arc<CurrentCatalogue>,

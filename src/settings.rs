@@ -1,6 +1,7 @@
 //! Settings of the service.
 
 mod caps;
+mod clients;
 mod connections;
 mod effective;
 mod four_eyes;
@@ -21,6 +22,7 @@ use vouchsafe_audit_export::AuditExportArgs;
 use vouchsafe_kms::WrappingKeyArgs;
 
 use self::caps::CapSettings;
+use self::clients::ClientSettings;
 use self::connections::PoolSettings;
 pub(crate) use self::effective::effective_settings;
 pub use self::four_eyes::FourEyes;
@@ -144,6 +146,10 @@ pub struct ServeSettings {
     /// Default rate limits.
     #[command(flatten)]
     pub limits: LimitSettings,
+
+    /// Limits of connections and client addresses.
+    #[command(flatten)]
+    pub clients: ClientSettings,
 
     /// Caps of partners.
     #[command(flatten)]

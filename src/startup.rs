@@ -12,8 +12,10 @@
 //! | stop the private Postgres | no process is left |
 
 mod database;
+mod http_server;
 mod jobs;
-pub(crate) mod listeners;
+mod listeners;
+mod open_files;
 mod operators;
 mod production;
 mod shutdown;
@@ -41,12 +43,13 @@ use vouchsafe_domain::clock::{Clock, SystemClock};
 use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
 use vouchsafe_procurement::ProcurementService;
+use vouchsafe_security::concurrency_limit::ConcurrencyLimit;
 use vouchsafe_security::environment::Environment;
-use vouchsafe_security::in_flight::InFlightLimit;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{PgNode, PgStore};
 use vouchsafe_webhooks::{AttemptLogWriter, HttpSender, SenderConfig, UrlPolicy, build_context};
 
+use self::open_files::MaxConnections;
 use self::shutdown::ShutdownOutcome;
 use self::tls::Certificates;
 use crate::housekeeping::{renew_lease, run_housekeeping};
@@ -90,6 +93,8 @@ pub fn serve(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -
 
 fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyhow::Result<ExitCode> {
     production::check(settings).map_err(invalid_setting)?;
+    // Before the private Postgres starts, which inherits the limit.
+    let max = open_files::share_out(settings).map_err(invalid_setting)?;
     let directory = DataDir::open(data_dir)?;
     let (options, private) = open_database(settings, &directory)?;
     let database = tokio::runtime::Builder::new_multi_thread()
@@ -126,7 +131,7 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
         procurement,
         deliveries,
     };
-    let served = system.block_on(run_service(settings, &directory, options, threads, metrics));
+    let served = system.block_on(run_service(settings, &directory, options, threads, metrics, max));
     // Actors stop before the database runtime, because they use the store.
     for arbiter in arbiters {
         arbiter.stop();
@@ -184,19 +189,15 @@ async fn run_service(
     options: PgConnectOptions,
     threads: Threads<'_>,
     metrics: Metrics,
+    max: MaxConnections,
 ) -> anyhow::Result<ShutdownOutcome> {
     metrics.runtimes().add_current("main");
     let certificates = Certificates::load(settings)?;
-    let service = build_service(settings, directory, options, &threads, metrics).await?;
+    let service = build_service(settings, directory, options, &threads, metrics, max).await?;
     let service = web::Data::new(service);
     let listeners = [
-        listeners::start_partner_listener(
-            settings,
-            &service,
-            &threads.actors,
-            certificates.partners.as_deref(),
-        )?,
-        listeners::start_operator_listener(settings, &service, certificates.operators.as_deref())?,
+        listeners::start_partner_listener(settings, &service, &threads.actors, &certificates, max)?,
+        listeners::start_operator_listener(settings, &service, &certificates, max)?,
     ];
     let serving = threads.actors.wait_for(usize::from(settings.http_workers));
     let serving = tokio::time::timeout(LISTENERS_TIMEOUT, serving).await;
@@ -237,6 +238,7 @@ async fn build_service(
     options: PgConnectOptions,
     threads: &Threads<'_>,
     metrics: Metrics,
+    max: MaxConnections,
 ) -> anyhow::Result<Service> {
     // Invalid settings fail before the wait for the database.
     let wrapping_keys = secrets::wrapping_keys(settings, directory.path()).map_err(invalid_setting)?;
@@ -313,7 +315,9 @@ async fn build_service(
         rate_limits,
         shared_limits,
         rotations_per_day: settings.limits.rotations_per_day(settings.environment),
-        in_flight: InFlightLimit::new(settings.limits.max_in_flight),
+        in_flight: ConcurrencyLimit::new(usize::from(settings.limits.max_in_flight)),
+        partner_clients: settings.clients.partners(max.partners),
+        operator_clients: settings.clients.operators(max.operators),
         default_caps: settings.caps.caps().map(Arc::new),
         metrics_access,
         catalogue,

@@ -1,15 +1,18 @@
 //! TLS of a listener: certificate, key and the authorities of client certificates, from files that are read again when they change.
 //!
 //! The configuration of the listener is built once and asks [`CurrentFiles`] at each handshake, so that renewed files need no restart.
-//! Open connections keep their certificate.
+//! Open connections keep their certificate; one whose client certificate is no longer accepted is closed.
 
+mod client_connections;
+
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
@@ -17,6 +20,12 @@ use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConf
 use sha2::{Digest as _, Sha256};
 use vouchsafe_security::secret_file::{self, ExposedFile};
 use zeroize::Zeroizing;
+
+use self::client_connections::ClientConnections;
+pub(crate) use self::client_connections::WatchedConnection;
+
+/// The only protocol of the listeners (ALPN).
+const HTTP_1_1: &[u8] = b"http/1.1";
 
 /// Paths of PEM files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +35,8 @@ pub(crate) struct TlsFiles {
     pub(crate) key: PathBuf,
     /// Authorities of client certificates; `None`: clients need no certificate.
     pub(crate) client_ca: Option<PathBuf>,
+    /// Revocation lists of these authorities; `None`: no client certificate is revoked.
+    pub(crate) client_crl: Option<PathBuf>,
 }
 
 /// Why files cannot be used. No message quotes a file.
@@ -45,6 +56,8 @@ pub(crate) enum TlsFilesError {
     },
     #[error("{path} cannot be used to check client certificates: {reason}")]
     ClientCa { path: PathBuf, reason: String },
+    #[error("{path} has no certificate revocation list in PEM format")]
+    NoRevocationList { path: PathBuf },
 }
 
 /// TLS of one listener.
@@ -54,14 +67,18 @@ pub(crate) struct ListenerTls {
     /// Hash of the files that were read last.
     last_read: Mutex<[u8; 32]>,
     current: Arc<CurrentFiles>,
+    /// Those with a client certificate.
+    connections: ClientConnections,
 }
 
 /// What reading the files again has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reload {
     Unchanged,
-    /// New connections use the new files.
-    Changed,
+    /// New connections use the new files. So many open ones were closed, whose client certificate they do not accept.
+    Changed {
+        closed: usize,
+    },
 }
 
 impl ListenerTls {
@@ -76,6 +93,7 @@ impl ListenerTls {
             files,
             last_read: Mutex::new(texts.hash()),
             current: Arc::new(current),
+            connections: ClientConnections::default(),
         };
         Ok((tls, exposed))
     }
@@ -87,21 +105,38 @@ impl ListenerTls {
     pub(crate) fn server_config(&self) -> Result<ServerConfig, rustls::Error> {
         let builder =
             ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()?;
+        let resolver = Arc::clone(&self.current) as _;
         if self.files.client_ca.is_none() {
-            return Ok(builder
-                .with_no_client_auth()
-                .with_cert_resolver(Arc::clone(&self.current) as _));
+            let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
+            config.alpn_protocols = vec![HTTP_1_1.to_vec()];
+            return Ok(config);
         }
         let mut config = builder
             .with_client_cert_verifier(Arc::clone(&self.current) as _)
-            .with_cert_resolver(Arc::clone(&self.current) as _);
+            .with_cert_resolver(resolver);
+        config.alpn_protocols = vec![HTTP_1_1.to_vec()];
         // A resumed session does not check the client's certificate again: it would outlive an authority that was removed.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(config)
     }
 
-    /// Uses the files for new connections if they have changed since the last call. On an error, the previous ones stay in use.
+    /// Closes the connection when its client certificate is no longer accepted, until the result is dropped.
+    pub(crate) fn watch(
+        &self,
+        chain: &[CertificateDer<'static>],
+        socket: &Arc<OwnedFd>,
+    ) -> WatchedConnection {
+        let watched = self.connections.add(chain, socket);
+        // The files may have changed after the handshake: this check follows the entry, the check of a reload follows the change.
+        if !self.current.accepts(chain) {
+            watched.close();
+        }
+        watched
+    }
+
+    /// Uses the files for new connections if they have changed since the last call, and closes open ones whose client certificate they do
+    /// not accept. On an error, the previous ones stay in use.
     ///
     /// # Errors
     /// [`TlsFilesError`], once for each change of the files, or each time if they cannot be read.
@@ -116,7 +151,8 @@ impl ListenerTls {
         }
         let parsed = self.files.parse(&texts)?;
         *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = parsed;
-        Ok(Reload::Changed)
+        let closed = self.connections.close_unless(|chain| self.current.accepts(chain));
+        Ok(Reload::Changed { closed })
     }
 }
 
@@ -129,13 +165,15 @@ struct Texts {
     certificate: String,
     key: Zeroizing<String>,
     client_ca: Option<String>,
+    client_crl: Option<String>,
 }
 
 impl Texts {
     fn hash(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
-        let client_ca = self.client_ca.as_deref().unwrap_or_default();
-        for text in [&self.certificate, self.key.as_str(), client_ca] {
+        let [client_ca, client_crl] = [&self.client_ca, &self.client_crl];
+        let [client_ca, client_crl] = [client_ca, client_crl].map(|text| text.as_deref().unwrap_or_default());
+        for text in [&self.certificate, self.key.as_str(), client_ca, client_crl] {
             hash.update(text.len().to_be_bytes());
             hash.update(text);
         }
@@ -155,6 +193,7 @@ impl TlsFiles {
             certificate: read(&self.certificate)?,
             key,
             client_ca: self.client_ca.as_deref().map(read).transpose()?,
+            client_crl: self.client_crl.as_deref().map(read).transpose()?,
         };
         Ok((texts, exposed))
     }
@@ -172,7 +211,11 @@ impl TlsFiles {
             reason,
         })?;
         let clients = self.client_ca.as_deref().zip(texts.client_ca.as_deref());
-        let clients = clients.map(|(path, text)| client_verifier(text, path));
+        let lists = self.client_crl.as_deref().zip(texts.client_crl.as_deref());
+        let lists = lists
+            .map(|(path, text)| revocation_lists(text, path))
+            .transpose()?;
+        let clients = clients.map(|(path, text)| client_verifier(text, path, lists));
         Ok(Parsed {
             identity: Arc::new(identity),
             clients: clients.transpose()?,
@@ -189,7 +232,23 @@ fn certificates(text: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>,
     })
 }
 
-fn client_verifier(text: &str, path: &Path) -> Result<Arc<dyn ClientCertVerifier>, TlsFilesError> {
+/// The revocation lists of a file, at least one.
+fn revocation_lists(
+    text: &str,
+    path: &Path,
+) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsFilesError> {
+    let parsed: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(text.as_bytes()).collect();
+    let found = parsed.ok().filter(|found| !found.is_empty());
+    found.ok_or_else(|| TlsFilesError::NoRevocationList {
+        path: path.to_owned(),
+    })
+}
+
+fn client_verifier(
+    text: &str,
+    path: &Path,
+    lists: Option<Vec<CertificateRevocationListDer<'static>>>,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsFilesError> {
     let unusable = |reason: String| TlsFilesError::ClientCa {
         path: path.to_owned(),
         reason,
@@ -200,7 +259,11 @@ fn client_verifier(text: &str, path: &Path) -> Result<Arc<dyn ClientCertVerifier
             .add(certificate)
             .map_err(|error| unusable(error.to_string()))?;
     }
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
+    let mut verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
+    if let Some(lists) = lists {
+        // A list that has expired, or that is missing for an authority, says nothing about its certificates: they are refused.
+        verifier = verifier.with_crls(lists).enforce_revocation_expiration();
+    }
     verifier.build().map_err(|error| unusable(error.to_string()))
 }
 
@@ -221,6 +284,17 @@ impl CurrentFiles {
         // Not reached: only a listener with authorities asks.
         let missing = || rustls::Error::General("no authorities of client certificates".to_owned());
         current.clients.clone().ok_or_else(missing)
+    }
+}
+
+impl CurrentFiles {
+    /// Whether a client with this certificate, followed by those of intermediate authorities, may stay connected.
+    fn accepts(&self, chain: &[CertificateDer<'_>]) -> bool {
+        let Some((certificate, intermediates)) = chain.split_first() else {
+            return false;
+        };
+        let verified = self.verify_client_cert(certificate, intermediates, UnixTime::now());
+        verified.is_ok()
     }
 }
 

@@ -24,6 +24,11 @@ pub(super) struct TlsArgs {
     #[arg(long, env = "VOUCHSAFE_TLS_CLIENT_CA_FILE", value_name = "FILE")]
     tls_client_ca_file: Option<PathBuf>,
 
+    /// PEM file with revocation lists, one for each of these authorities and their intermediate ones: a client with a revoked certificate
+    /// gets no connection and loses an open one [default: none].
+    #[arg(long, env = "VOUCHSAFE_TLS_CLIENT_CRL_FILE", value_name = "FILE")]
+    tls_client_crl_file: Option<PathBuf>,
+
     /// Same as VOUCHSAFE_TLS_CERTIFICATE_FILE for the operator listener.
     #[arg(long, env = "VOUCHSAFE_ADMIN_TLS_CERTIFICATE_FILE", value_name = "FILE")]
     admin_tls_certificate_file: Option<PathBuf>,
@@ -35,6 +40,10 @@ pub(super) struct TlsArgs {
     /// Same as VOUCHSAFE_TLS_CLIENT_CA_FILE for the operator listener.
     #[arg(long, env = "VOUCHSAFE_ADMIN_TLS_CLIENT_CA_FILE", value_name = "FILE")]
     admin_tls_client_ca_file: Option<PathBuf>,
+
+    /// Same as VOUCHSAFE_TLS_CLIENT_CRL_FILE for the operator listener.
+    #[arg(long, env = "VOUCHSAFE_ADMIN_TLS_CLIENT_CRL_FILE", value_name = "FILE")]
+    admin_tls_client_crl_file: Option<PathBuf>,
 }
 
 impl TlsArgs {
@@ -51,6 +60,7 @@ impl TlsArgs {
             &self.tls_certificate_file,
             &self.tls_key_file,
             &self.tls_client_ca_file,
+            &self.tls_client_crl_file,
         ];
         files(settings, "VOUCHSAFE_TLS")
     }
@@ -60,6 +70,7 @@ impl TlsArgs {
             &self.admin_tls_certificate_file,
             &self.admin_tls_key_file,
             &self.admin_tls_client_ca_file,
+            &self.admin_tls_client_crl_file,
         ];
         files(settings, "VOUCHSAFE_ADMIN_TLS")
     }
@@ -73,15 +84,21 @@ const fn transport(certificate: Option<&PathBuf>) -> Transport {
     }
 }
 
-fn files(settings: [&Option<PathBuf>; 3], prefix: &str) -> anyhow::Result<Option<TlsFiles>> {
+fn files(settings: [&Option<PathBuf>; 4], prefix: &str) -> anyhow::Result<Option<TlsFiles>> {
     match settings.map(Clone::clone) {
-        [None, None, None] => Ok(None),
-        [Some(certificate), Some(key), client_ca] => Ok(Some(TlsFiles {
+        [None, None, None, None] => Ok(None),
+        [Some(_), Some(_), None, Some(_)] => {
+            bail!(
+                "set {prefix}_CLIENT_CA_FILE too: a revocation list is about the certificates of its authorities"
+            )
+        }
+        [Some(certificate), Some(key), client_ca, client_crl] => Ok(Some(TlsFiles {
             certificate,
             key,
             client_ca,
+            client_crl,
         })),
         [None, ..] => bail!("set {prefix}_CERTIFICATE_FILE too: TLS needs a certificate and its key"),
-        [_, None, _] => bail!("set {prefix}_KEY_FILE too: TLS needs a certificate and its key"),
+        [_, None, ..] => bail!("set {prefix}_KEY_FILE too: TLS needs a certificate and its key"),
     }
 }

@@ -91,9 +91,10 @@ impl FollowedFiles {
         let listener = self.listener;
         match outcome {
             Ok(Reload::Unchanged) => return,
-            Ok(Reload::Changed) => {
+            Ok(Reload::Changed { closed }) => {
                 info!(
                     listener,
+                    connections.closed = closed,
                     "using the changed certificate files for new connections"
                 );
                 self.reported = None;

@@ -2,11 +2,18 @@
 
 use std::fs;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType, IsCa,
+    KeyIdMethod, KeyPair, RevokedCertParams, SerialNumber, date_time_ymd,
+};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
 use rustls::client::Resumption;
 use rustls::{ClientConfig, ClientConnection, ServerConnection};
 
 use super::*;
+
+/// New files, and no open connection that they do not accept.
+const CHANGED: Reload = Reload::Changed { closed: 0 };
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
@@ -25,6 +32,50 @@ fn issue(authority: &Authority) -> (String, String) {
     let params = CertificateParams::new(["localhost".to_owned()]).unwrap();
     let certificate = params.signed_by(&key, authority).unwrap();
     (certificate.pem(), key.serialize_pem())
+}
+
+/// A certificate with this serial number, and its key.
+fn issue_numbered(authority: &Authority, serial: u64) -> (String, String) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+    params.serial_number = Some(SerialNumber::from(serial));
+    let certificate = params.signed_by(&key, authority).unwrap();
+    (certificate.pem(), key.serialize_pem())
+}
+
+/// The revocation list of an authority with these serial numbers, valid until the end of this year.
+fn revoke(authority: &Authority, serials: &[u64], until_year: i32) -> String {
+    let revoked = serials.iter().map(|serial| RevokedCertParams {
+        serial_number: SerialNumber::from(*serial),
+        revocation_time: date_time_ymd(2020, 1, 1),
+        reason_code: None,
+        invalidity_date: None,
+    });
+    let list = CertificateRevocationListParams {
+        this_update: date_time_ymd(2020, 1, 1),
+        next_update: date_time_ymd(until_year, 12, 31),
+        crl_number: SerialNumber::from(1_u64),
+        issuing_distribution_point: None,
+        revoked_certs: revoked.collect(),
+        key_identifier_method: KeyIdMethod::Sha256,
+    };
+    list.signed_by(authority).unwrap().pem().unwrap()
+}
+
+/// An open connection of a client with this certificate, and the client's end.
+fn connect(tls: &ListenerTls, identity: &(String, String)) -> (WatchedConnection, OwnedFd) {
+    let (server, client) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .unwrap();
+    (tls.watch(&[der(&identity.0)], &Arc::new(server)), client)
+}
+
+fn is_closed(client: &OwnedFd) -> bool {
+    recv(client, &mut [0; 1][..], RecvFlags::DONTWAIT).is_ok_and(|(_, received)| received == 0)
 }
 
 /// The files of a listener in a directory of their own.
@@ -50,6 +101,7 @@ impl Files {
             certificate: self.write("certificate.pem", certificate),
             key: self.write("key.pem", key),
             client_ca: None,
+            client_crl: None,
         }
     }
 }
@@ -130,7 +182,7 @@ fn changed_certificate_is_used_for_new_connections() {
     assert_eq!(handshake(&server, &client).unwrap(), der(&first.0));
     assert_eq!(tls.reload(), Ok(Reload::Unchanged));
     files.write_identity(&second);
-    assert_eq!(tls.reload(), Ok(Reload::Changed));
+    assert_eq!(tls.reload(), Ok(CHANGED));
     assert_eq!(handshake(&server, &client).unwrap(), der(&second.0));
 }
 
@@ -151,7 +203,7 @@ fn unusable_files_leave_the_previous_certificate_in_use() {
     assert!(matches!(tls.reload(), Err(TlsFilesError::Unreadable { .. })));
     assert_eq!(handshake(&server, &client).unwrap(), der(&first.0));
     files.write("key.pem", &second.1);
-    assert_eq!(tls.reload(), Ok(Reload::Changed));
+    assert_eq!(tls.reload(), Ok(CHANGED));
     assert_eq!(handshake(&server, &client).unwrap(), der(&second.0));
 }
 
@@ -163,7 +215,7 @@ fn files_that_return_unchanged_are_used_again() {
     fs::remove_file(files.directory.path().join("key.pem")).unwrap();
     assert!(tls.reload().is_err());
     files.write("key.pem", &identity.1);
-    assert_eq!(tls.reload(), Ok(Reload::Changed), "the error is over");
+    assert_eq!(tls.reload(), Ok(CHANGED), "the error is over");
 }
 
 #[test]
@@ -180,9 +232,58 @@ fn client_needs_a_certificate_of_the_authority() {
     assert!(handshake(&server, &client_config(&own, None)).is_err());
     // A removed authority is refused at once, also for a client with an earlier session.
     files.write("clients.pem", &other.pem());
-    assert_eq!(tls.reload(), Ok(Reload::Changed));
+    assert_eq!(tls.reload(), Ok(CHANGED));
     assert!(handshake(&server, &known).is_err());
     assert!(handshake(&server, &foreign).is_ok());
+}
+
+#[test]
+fn open_connections_end_with_their_authority_and_others_stay() {
+    let (own, other, files) = (authority(), authority(), Files::new());
+    let mut paths = files.write_identity(&issue(&own));
+    let both = own.pem() + &other.pem();
+    paths.client_ca = Some(files.write("clients.pem", &both));
+    let tls = load(paths);
+    let (_kept, of_own) = connect(&tls, &issue(&own));
+    let (_ended, of_other) = connect(&tls, &issue(&other));
+    let (left, of_left) = connect(&tls, &issue(&other));
+    assert!(![&of_own, &of_other, &of_left].into_iter().any(is_closed));
+    drop(left);
+    files.write("clients.pem", &own.pem());
+    assert_eq!(
+        tls.reload(),
+        Ok(Reload::Changed { closed: 1 }),
+        "one has left before"
+    );
+    assert!(is_closed(&of_other) && !is_closed(&of_own));
+    // A handshake that the previous files accepted, and that was not watched yet during the reload.
+    let (_late, of_late) = connect(&tls, &issue(&other));
+    assert!(is_closed(&of_late));
+}
+
+#[test]
+fn revoked_certificate_gets_no_connection_and_loses_an_open_one() {
+    let (own, files) = (authority(), Files::new());
+    let mut paths = files.write_identity(&issue(&own));
+    paths.client_ca = Some(files.write("clients.pem", &own.pem()));
+    paths.client_crl = Some(files.write("revoked.pem", &revoke(&own, &[7], 2120)));
+    let tls = load(paths);
+    let server = Arc::new(tls.server_config().unwrap());
+    let [revoked, valid] = [7, 8].map(|serial| issue_numbered(&own, serial));
+    let accepts = |identity| handshake(&server, &client_config(&own, Some(identity))).is_ok();
+    assert!(!accepts(&revoked) && accepts(&valid));
+    let (open, client) = connect(&tls, &valid);
+    files.write("revoked.pem", &revoke(&own, &[7, 8], 2120));
+    assert_eq!(tls.reload(), Ok(Reload::Changed { closed: 1 }));
+    assert!(is_closed(&client) && !accepts(&valid));
+    drop(open);
+    // An expired list says nothing about a certificate.
+    files.write("revoked.pem", &revoke(&own, &[], 2021));
+    assert_eq!(tls.reload(), Ok(CHANGED));
+    assert!(!accepts(&valid));
+    files.write("revoked.pem", &revoke(&own, &[], 2120));
+    assert_eq!(tls.reload(), Ok(CHANGED));
+    assert!(accepts(&valid));
 }
 
 #[test]
@@ -209,6 +310,16 @@ fn unusable_files_are_named_in_the_error() {
         (
             with(|files, path| files.client_ca = Some(path), &empty),
             "empty.pem has no certificate in PEM format",
+        ),
+        (
+            with(
+                |files, path| {
+                    files.client_ca = Some(files.certificate.clone());
+                    files.client_crl = Some(path);
+                },
+                &empty,
+            ),
+            "empty.pem has no certificate revocation list in PEM format",
         ),
         (
             with(|files, path| files.certificate = path, &missing),

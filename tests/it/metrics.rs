@@ -123,7 +123,7 @@ async fn each_runtime_of_the_process_has_its_workers() {
         ("database", 2),
         ("deliveries", 1),
         ("main", 1),
-        ("operator_listener", 1),
+        ("operator_listener", 2),
         ("partner_listener", 3),
         ("procurement", 1),
         ("webhooks", 2),

@@ -119,7 +119,8 @@ async fn read_slowly(address: SocketAddr, request: String, requests: usize) -> u
     }
 }
 
-fn resident_mib(pid: u32) -> u64 {
+/// Resident memory of a process. MiB.
+pub(crate) fn resident_mib(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status
         .lines()

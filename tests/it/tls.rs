@@ -1,10 +1,19 @@
 //! TLS of the listeners, with the command line as the client.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use vouchsafe_test_harness::{Instance, WAIT_TIMEOUT, program, wait_until};
 
 use crate::commands::utf8;
@@ -129,6 +138,66 @@ fn operator_listener_requires_a_client_certificate() {
     assert!(!without.status.success(), "{}", utf8(&without.stdout));
 }
 
+/// An open connection to the listener at `port`, with the client certificate of `client`.
+async fn connect(port: u16, trusted: &Path, client: &Pki) -> TlsStream<TcpStream> {
+    let mut roots = RootCertStore::empty();
+    roots
+        .add(CertificateDer::from_pem_file(trusted).unwrap())
+        .unwrap();
+    let chain = vec![CertificateDer::from_pem_file(&client.certificate).unwrap()];
+    let key = PrivateKeyDer::from_pem_file(&client.key).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_client_auth_cert(chain, key)
+        .unwrap();
+    let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let name = "localhost".try_into().unwrap();
+    TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn open_connection_ends_when_its_authority_is_removed() {
+    let directory = TempDir::new().unwrap();
+    let listener = create_pki(&directory, "listener");
+    let [staying, leaving] = ["staying", "leaving"].map(|name| create_pki(&directory, name));
+    let authorities = directory.path().join("authorities.pem");
+    let text_of = |pki: &Pki| fs::read_to_string(&pki.authority).unwrap();
+    fs::write(&authorities, text_of(&staying) + &text_of(&leaving)).unwrap();
+    let service = Instance::start_with(&[
+        (
+            "VOUCHSAFE_ADMIN_TLS_CERTIFICATE_FILE",
+            path_text(&listener.certificate),
+        ),
+        ("VOUCHSAFE_ADMIN_TLS_KEY_FILE", path_text(&listener.key)),
+        ("VOUCHSAFE_ADMIN_TLS_CLIENT_CA_FILE", path_text(&authorities)),
+    ]);
+    let port = service.admin_address().port();
+    let mut ended = connect(port, &listener.authority, &leaving).await;
+    // So that the idle timeout does not end it: the response to the first request has arrived, and the next may follow for 75 s.
+    let request = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    ended.write_all(request).await.unwrap();
+    assert!(ended.read(&mut [0; 4096]).await.unwrap() > 0);
+    let renewed = directory.path().join("renewed.pem");
+    fs::write(&renewed, text_of(&staying)).unwrap();
+    fs::rename(&renewed, &authorities).unwrap();
+    let closed = async { while let Ok(1..) = ended.read(&mut [0; 4096]).await {} };
+    tokio::time::timeout(WAIT_TIMEOUT, closed)
+        .await
+        .expect("the connection ends");
+    // The idle timeout would end it, too, and not write this. The line follows the end of the connection.
+    wait_until("the log to count the closed connection", WAIT_TIMEOUT, || {
+        service.log().contains("connections.closed=1").then_some(())
+    });
+    let mut kept = connect(port, &listener.authority, &staying).await;
+    kept.write_all(request).await.unwrap();
+    assert!(kept.read(&mut [0; 4096]).await.unwrap() > 0);
+}
+
 #[test]
 fn certificate_without_key_is_refused_at_the_start() {
     for (name, missing) in [
@@ -137,6 +206,7 @@ fn certificate_without_key_is_refused_at_the_start() {
             "VOUCHSAFE_ADMIN_TLS_CLIENT_CA_FILE",
             "VOUCHSAFE_ADMIN_TLS_CERTIFICATE_FILE",
         ),
+        ("VOUCHSAFE_TLS_CLIENT_CRL_FILE", "VOUCHSAFE_TLS_CERTIFICATE_FILE"),
     ] {
         let directory = TempDir::new().unwrap();
         let mut command = Command::new(program());

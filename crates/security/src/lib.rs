@@ -11,7 +11,7 @@
 //! | key and secret are known and in force | [`registry`] | `INVALID_CREDENTIALS` |
 //! | the address is on both allowlists | [`allowlist`] | `IP_NOT_ALLOWED` |
 //! | the partner is not suspended | [`registry`] | `PARTNER_SUSPENDED` |
-//! | the key has a place for another request in flight | [`in_flight`] | `TOO_MANY_REQUESTS_IN_FLIGHT` |
+//! | the key has a place for another request in flight | [`concurrency_limit`] | `TOO_MANY_REQUESTS_IN_FLIGHT` |
 //! | the timestamp is recent and the bytes are signed | [`signature`], [`framing`] | `TIMESTAMP_OUT_OF_RANGE`, `INVALID_SIGNATURE` |
 //! | rate limit of the key and request class | [`limits`], [`sliding_window`], [`shared_window`], [`rate_limiter`] | `RATE_LIMIT_EXCEEDED` |
 //! | idempotency key of a write | [`idempotency`] | `MISSING_IDEMPOTENCY_KEY`, `INVALID_IDEMPOTENCY_KEY` |
@@ -21,6 +21,7 @@
 
 pub mod auth_failures;
 pub mod client_address;
+pub mod concurrency_limit;
 pub mod console_url;
 pub mod credential;
 pub mod credential_summary;
@@ -28,7 +29,6 @@ pub mod environment;
 pub mod framing;
 pub mod headers;
 pub mod idempotency;
-pub mod in_flight;
 pub mod listener;
 pub mod metrics_access;
 pub mod operator_token;

@@ -22,6 +22,9 @@ pub const NO_LIMIT: &str = "1000000/60";
 /// More requests in flight per API key than a test sends.
 const NO_IN_FLIGHT_LIMIT: &str = "65535";
 
+/// More connections than a test opens: all of them come from one address.
+const NO_CONNECTION_LIMIT: &str = "1000000";
+
 const LIMITS: [&str; 4] = [
     "VOUCHSAFE_LIMIT_ORDERS",
     "VOUCHSAFE_LIMIT_GENERAL",
@@ -50,6 +53,8 @@ pub struct Instance {
     http: SocketAddr,
     admin: SocketAddr,
     settings: Vec<(String, String)>,
+    /// Limit of open files; `None`: that of the tests.
+    open_files: Option<u32>,
     running: Option<(Child, Watchdog)>,
     /// Removed after the process has exited.
     _scratch: Option<TempDir>,
@@ -75,6 +80,7 @@ impl Instance {
             settings: settings
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect(),
+            open_files: None,
             running: None,
             _scratch: None,
             kept_scratch: None,
@@ -95,6 +101,16 @@ impl Instance {
     pub fn start_with(settings: &[(&str, &str)]) -> Self {
         let scratch = scratch_directory();
         let mut instance = Self::on_new_directory(scratch.path(), settings);
+        instance._scratch = Some(scratch);
+        instance.restart();
+        instance
+    }
+
+    /// Like [`Self::start_with`], with this limit of open files.
+    pub fn start_with_open_files(limit: u32, settings: &[(&str, &str)]) -> Self {
+        let scratch = scratch_directory();
+        let mut instance = Self::on_new_directory(scratch.path(), settings);
+        instance.open_files = Some(limit);
         instance._scratch = Some(scratch);
         instance.restart();
         instance
@@ -137,12 +153,22 @@ impl Instance {
             let path = self.data_dir.with_extension(extension);
             file.create(true).append(true).open(path).unwrap()
         });
-        let child = Command::new(&self.program)
+        let mut command = match self.open_files {
+            None => Command::new(&self.program),
+            Some(limit) => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", r#"ulimit -n "$0" && exec "$@""#, &limit.to_string()]);
+                shell.arg(&self.program);
+                shell
+            }
+        };
+        let child = command
             .arg("--data-dir")
             .arg(&self.data_dir)
             .env_remove("DATABASE_URL")
             .envs(LIMITS.map(|name| (name, NO_LIMIT)))
             .env("VOUCHSAFE_MAX_IN_FLIGHT", NO_IN_FLIGHT_LIMIT)
+            .env("VOUCHSAFE_MAX_CONNECTIONS_PER_ADDRESS", NO_CONNECTION_LIMIT)
             .env("VOUCHSAFE_HTTP_ADDR", self.http.to_string())
             .env("VOUCHSAFE_ADMIN_ADDR", self.admin.to_string())
             .envs(self.settings.iter().map(|(name, value)| (name, value)))

@@ -1,6 +1,5 @@
 //! Peers of a listener: in production one without TLS serves its TLS proxies and this machine, and nobody else.
 
-use std::any::Any;
 use std::net::IpAddr;
 
 use actix_web::body::{EitherBody, MessageBody};
@@ -21,10 +20,10 @@ use vouchsafe_telemetry::refusal_log::RefusalKey;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LocalAddress(IpAddr);
 
-/// Called by `on_connect` of both listeners.
-pub(crate) fn record_local_address(connection: &dyn Any, data: &mut Extensions) {
-    // A connection with TLS needs no record: all peers are served. One that is closed already has no address, and sends no request.
-    if let Some(Ok(local)) = connection.downcast_ref().map(TcpStream::local_addr) {
+/// Called for each connection.
+pub(crate) fn record_local_address(stream: &TcpStream, data: &mut Extensions) {
+    // One that is closed already has no address, and sends no request.
+    if let Ok(local) = stream.local_addr() {
         data.insert(LocalAddress(local.ip().to_canonical()));
     }
 }
@@ -103,8 +102,7 @@ mod tests {
     use actix_web::body::BoxBody;
     use actix_web::middleware::{Next, from_fn};
     use actix_web::test::{TestRequest, call_service, init_service};
-    use actix_web::{App, HttpResponse, HttpServer};
-    use std::io::{Read as _, Write as _};
+    use actix_web::{App, HttpResponse};
 
     use super::*;
 
@@ -158,31 +156,15 @@ mod tests {
 
     #[actix_web::test]
     async fn connection_has_the_address_to_which_the_client_connected() {
-        let app = || {
-            App::new().default_service(web::to(async |request: HttpRequest| {
-                let local = request.conn_data::<LocalAddress>().copied();
-                local.map_or_else(String::new, |local| local.0.to_string())
-            }))
-        };
-        let server = HttpServer::new(app).workers(1).disable_signals();
-        let server = server.on_connect(record_local_address).bind("0.0.0.0:0").unwrap();
-        let port = server.addrs()[0].port();
-        let server = server.run();
-        let handle = server.handle();
-        let respond = move || {
-            let mut client = std::net::TcpStream::connect(("127.0.0.2", port))?;
-            client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")?;
-            let mut response = String::new();
-            client.read_to_string(&mut response).map(|_| response)
-        };
-        let call = async {
-            let response = web::block(respond).await;
-            handle.stop(false).await;
-            response.unwrap().unwrap()
-        };
-        let (served, response) = tokio::join!(server, call);
-        served.unwrap();
-        assert!(response.ends_with("127.0.0.2"), "{response}");
+        let listener = actix_web::rt::net::TcpListener::bind("0.0.0.0:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let client = TcpStream::connect(("127.0.0.2", port));
+        let (client, accepted) = tokio::join!(client, listener.accept());
+        let (_client, (stream, _)) = (client.unwrap(), accepted.unwrap());
+        let mut data = Extensions::new();
+        record_local_address(&stream, &mut data);
+        let expected = LocalAddress("127.0.0.2".parse().unwrap());
+        assert_eq!(data.get::<LocalAddress>(), Some(&expected));
     }
 
     #[actix_web::test]

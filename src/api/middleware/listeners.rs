@@ -6,6 +6,7 @@ use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::middleware::Next;
 
+use super::address_limit::limit_address;
 use super::listener_peers::refuse_foreign_peer;
 use super::load_shedding::shed_load;
 use super::rate_limit_headers::write_headers;
@@ -22,12 +23,13 @@ pub(crate) async fn serve_partner<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<DeliveredBody>, actix_web::Error> {
     let route = async |request| next.call(request).await;
-    let limited = async |request| write_headers(request, route).await;
-    let observed = async |request| observe_request(request, limited).await;
+    let measured = async |request| write_headers(request, route).await;
+    let observed = async |request| observe_request(request, measured).await;
     let ready = async |request| serve_if_ready(PARTNER_LISTENER, request, observed).await;
     let traced = async |request| trace_request(request, ready).await;
     let shed = async |request| shed_load(request, traced).await;
-    let own = async |request| refuse_foreign_peer(request, shed).await;
+    let limited = async |request| limit_address(|service| &service.partner_clients, request, shed).await;
+    let own = async |request| refuse_foreign_peer(request, limited).await;
     deliver(request, async |request| set_security_headers(request, own).await).await
 }
 
@@ -39,6 +41,7 @@ pub(crate) async fn serve_operator<B: MessageBody + 'static>(
     let route = async |request| next.call(request).await;
     let ready = async |request| serve_if_ready(OPERATOR_LISTENER, request, route).await;
     let traced = async |request| trace_request(request, ready).await;
-    let own = async |request| refuse_foreign_peer(request, traced).await;
+    let limited = async |request| limit_address(|service| &service.operator_clients, request, traced).await;
+    let own = async |request| refuse_foreign_peer(request, limited).await;
     deliver(request, async |request| set_security_headers(request, own).await).await
 }

@@ -1,5 +1,6 @@
 //! Middleware and extractors of both listeners.
 
+mod address_limit;
 pub(crate) mod api_scope;
 pub(crate) mod authentication;
 pub(crate) mod listener_peers;

@@ -4,16 +4,15 @@
 //! actix and the kernel hold. If a large body has not ended at its deadline, or the socket is full then, the connection is reset.
 //! A client that reads nothing at all is disconnected by the kernel, also with a small body.
 
-use std::any::Any;
 use std::cell::Cell;
 use std::future::Future;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use actix_tls::accept::rustls_0_23::TlsStream;
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::dev::{Extensions, ServiceRequest, ServiceResponse};
 use actix_web::rt::net::TcpStream;
@@ -23,9 +22,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{Shutdown, shutdown, sockopt};
 use vouchsafe_domain::ids::CredentialId;
-use vouchsafe_security::in_flight::{InFlightRequest, TooManyInFlight};
+use vouchsafe_security::concurrency_limit::{LimitReached, Permit};
 use vouchsafe_wire::error_code::Code;
 
+use super::address_limit::AddressPermit;
 use crate::api::error::ApiError;
 use crate::service::Service;
 
@@ -38,22 +38,18 @@ const SMALL_BODY_BYTES: u64 = 16 * 1024;
 /// A client's connection, as data of it.
 struct Connection {
     /// A duplicate, since actix keeps the socket to itself. Dropped together with actix's.
-    socket: OwnedFd,
+    socket: Arc<OwnedFd>,
     deadline: Duration,
     /// The number of bodies so far.
     bodies: Cell<u64>,
 }
 
-/// Called by `on_connect` of both listeners.
-pub(crate) fn watch_connection(connection: &dyn Any, data: &mut Extensions, deadline: Duration) {
-    let tls = || {
-        connection
-            .downcast_ref()
-            .map(|tls: &TlsStream<TcpStream>| tls.get_ref().0)
-    };
-    let Some(stream) = connection.downcast_ref::<TcpStream>().or_else(tls) else {
-        return;
-    };
+/// Called for each connection. Returns a duplicate of its socket.
+pub(crate) fn watch_connection(
+    stream: &TcpStream,
+    data: &mut Extensions,
+    deadline: Duration,
+) -> Option<Arc<OwnedFd>> {
     #[cfg(target_os = "linux")]
     log_failure(sockopt::set_tcp_user_timeout(
         stream,
@@ -61,15 +57,18 @@ pub(crate) fn watch_connection(connection: &dyn Any, data: &mut Extensions, dead
     ));
     match fcntl_dupfd_cloexec(stream, 0) {
         Ok(socket) => {
+            let socket = Arc::new(socket);
             data.insert(Rc::new(Connection {
-                socket,
+                socket: Arc::clone(&socket),
                 deadline,
                 bodies: Cell::new(0),
             }));
+            Some(socket)
         }
         // No free descriptor: the kernel's timeout remains.
         Err(error) => {
             tracing::warn!(error.message = %error, "connection has no deadline for responses");
+            None
         }
     }
 }
@@ -85,7 +84,7 @@ pub(super) fn take_permit(
             request.extensions_mut().insert(permit);
             Ok(())
         }
-        Err(TooManyInFlight { max }) => Err(ApiError::new(
+        Err(LimitReached { max }) => Err(ApiError::new(
             Code::TooManyRequestsInFlight,
             format!(
                 "the key has {max} requests in flight; read their responses, then send this request again"
@@ -104,7 +103,7 @@ pub(crate) async fn wait_without_permit<T>(
     family_id: CredentialId,
     wait: impl Future<Output = T>,
 ) -> T {
-    drop(request.extensions_mut().remove::<InFlightRequest>());
+    drop(request.extensions_mut().remove::<Permit>());
     let waited = wait.await;
     let permit = service.in_flight.enter_after_wait(family_id);
     request.extensions_mut().insert(permit);
@@ -118,9 +117,11 @@ pub(super) async fn deliver<B: MessageBody + 'static>(
 ) -> Result<ServiceResponse<DeliveredBody>, actix_web::Error> {
     let response = next(request).await?;
     let request = response.request();
-    let permit = request.extensions_mut().remove::<InFlightRequest>();
+    let mut data = request.extensions_mut();
+    let permits = (data.remove(), data.remove());
+    drop(data);
     let ended = start_deadline(request, response.response().body().size());
-    Ok(response.map_body(|_, body| DeliveredBody::new(body, permit, ended)))
+    Ok(response.map_body(|_, body| DeliveredBody::new(body, permits, ended)))
 }
 
 /// Sets when the body is dropped: actix has taken all of it, or the connection has ended.
@@ -192,10 +193,13 @@ fn log_failure(result: Result<(), Errno>) {
     }
 }
 
+/// Of the key's family, and of the client address.
+type Permits = (Option<Permit>, Option<AddressPermit>);
+
 /// A response body that is handed over in pieces.
 pub(crate) struct DeliveredBody {
     rest: Rest,
-    _permit: Option<InFlightRequest>,
+    _permits: Permits,
     _end: Option<BodyEnd>,
 }
 
@@ -206,7 +210,7 @@ enum Rest {
 }
 
 impl DeliveredBody {
-    fn new<B: MessageBody + 'static>(body: B, permit: Option<InFlightRequest>, end: Option<BodyEnd>) -> Self {
+    fn new<B: MessageBody + 'static>(body: B, permits: Permits, end: Option<BodyEnd>) -> Self {
         let rest = if matches!(body.size(), BodySize::Sized(1..)) {
             body.try_into_bytes()
                 .map_or_else(|body| Rest::Other(BoxBody::new(body)), Rest::Bytes)
@@ -215,7 +219,7 @@ impl DeliveredBody {
         };
         Self {
             rest,
-            _permit: permit,
+            _permits: permits,
             _end: end,
         }
     }
@@ -248,12 +252,11 @@ mod tests {
     use std::future::poll_fn;
     use std::io::Write as _;
     use std::os::unix::net::UnixStream;
-    use std::sync::Arc;
 
     use actix_web::middleware::{Next, from_fn};
     use actix_web::test::{self, TestRequest};
     use actix_web::{App, HttpResponse};
-    use vouchsafe_security::in_flight::InFlightLimit;
+    use vouchsafe_security::concurrency_limit::ConcurrencyLimit;
 
     use super::*;
 
@@ -263,7 +266,7 @@ mod tests {
         socket.set_nonblocking(true).unwrap();
         while socket.write(&[0; 4096]).is_ok() {}
         let connection = Connection {
-            socket: socket.into(),
+            socket: Arc::new(socket.into()),
             deadline: Duration::ZERO,
             bodies: Cell::new(0),
         };
@@ -304,7 +307,7 @@ mod tests {
         let (client, accepted) = tokio::join!(client, listener.accept());
         let (_client, (stream, _)) = (client.unwrap(), accepted.unwrap());
         let mut data = Extensions::new();
-        watch_connection(&stream, &mut data, Duration::from_secs(7));
+        assert!(watch_connection(&stream, &mut data, Duration::from_secs(7)).is_some());
         assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), 7_000);
         let connection: &Rc<Connection> = data.get().unwrap();
         assert_eq!(connection.deadline, Duration::from_secs(7));
@@ -313,7 +316,7 @@ mod tests {
     #[actix_web::test]
     async fn request_is_in_flight_until_its_body_is_dropped() {
         let family_id = CredentialId::from_uuid(uuid::Uuid::nil());
-        let limit = Arc::new(InFlightLimit::new(1));
+        let limit = Arc::new(ConcurrencyLimit::new(1));
         let of_handler = Arc::clone(&limit);
         let handler = move |request: HttpRequest| {
             let permit = of_handler.try_enter(family_id).unwrap();
@@ -335,7 +338,7 @@ mod tests {
     /// Otherwise actix would hold the whole body, and its request would no longer be in flight.
     #[actix_web::test]
     async fn large_body_is_handed_over_in_pieces() {
-        let mut body = DeliveredBody::new(vec![0_u8; 2 * PIECE_BYTES + 1], None, None);
+        let mut body = DeliveredBody::new(vec![0_u8; 2 * PIECE_BYTES + 1], (None, None), None);
         let mut pieces = Vec::new();
         while let Some(piece) = poll_fn(|context| Pin::new(&mut body).poll_next(context)).await {
             pieces.push(piece.unwrap().len());
