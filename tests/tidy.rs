@@ -98,11 +98,15 @@ fn sources_follow_rules() {
 }
 
 #[test]
-fn tests_named_in_reliability_page_exist() {
+fn tests_named_in_reliability_and_security_pages_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = fs::read_to_string(root.join("docs/reliability.md")).unwrap();
-    let mut missing = named_tests::named_tests(&page);
-    assert!(missing.len() > 50, "the page names only {} tests", missing.len());
+    let pages =
+        ["docs/reliability.md", "docs/security.md"].map(|page| fs::read_to_string(root.join(page)).unwrap());
+    let mut missing: Vec<_> = pages
+        .iter()
+        .flat_map(|page| named_tests::named_tests(page))
+        .collect();
+    assert!(missing.len() > 150, "the pages name only {} tests", missing.len());
     missing.push(("cancellation", "a_missing_test"));
     for_each_file(root, "", &mut |path, text| {
         missing.retain(|test| !named_tests::is_defined_in(path, text, *test));

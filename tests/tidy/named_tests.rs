@@ -1,4 +1,4 @@
-//! Test names in docs/reliability.md.
+//! Test names in docs/reliability.md and docs/security.md.
 
 /// Returns the tests that a page names: two words in code, joined as a path.
 pub(crate) fn named_tests(page: &str) -> Vec<(&str, &str)> {
