@@ -18,14 +18,15 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::labels::labels;
 
 labels! {
-    /// A permission of a credential. Each authenticated route of the partner API requires one, except credential rotation.
+    /// A permission of a credential. Each authenticated route of the partner API requires one.
     pub enum ApiScope: "lowercase", "`orders`: place and cancel orders. `codes`: retrieve voucher codes. `read`: all other reads. \
-        `payouts`: request payouts. `webhooks`: change, test and replay webhook endpoints." {
+        `payouts`: request payouts. `webhooks`: change, test and replay webhook endpoints. `credentials`: rotate the credential itself." {
         Orders,
         Codes,
         Read,
         Payouts,
         Webhooks,
+        Credentials,
     }
 }
 
@@ -93,7 +94,7 @@ impl From<ApiScopes> for Vec<ApiScope> {
 impl PartialSchema for ApiScopes {
     fn schema() -> RefOr<Schema> {
         ArrayBuilder::new()
-            .description(Some("What the credential may do; rotation needs no scope."))
+            .description(Some("What the credential may do."))
             .items(ApiScope::schema())
             .min_items(Some(1))
             .into()

@@ -7,9 +7,9 @@ use vouchsafe_domain::api_scope::ApiScope;
 use crate::api::endpoint::Endpoint;
 use crate::api::middleware::api_scope;
 
-/// An endpoint for credentials with this scope; `None` admits every credential.
+/// An endpoint for credentials with this scope.
 pub(super) struct PartnerEndpoint {
-    pub(super) scope: Option<ApiScope>,
+    pub(super) scope: ApiScope,
     pub(super) endpoint: Endpoint,
 }
 
@@ -33,11 +33,11 @@ pub(super) use partner_endpoints;
 impl PartnerEndpoint {
     /// The endpoint that rejects credentials without the scope.
     pub(super) fn into_endpoint(self) -> Endpoint {
-        let require = api_scope::require(self.scope);
+        let require = api_scope::require(Some(self.scope));
         self.endpoint.map_route(|route| route.guard(require))
     }
 
     pub(super) fn operation(&self, prefix: &str) -> Operation {
-        require_scope(self.endpoint.operation(prefix), self.scope)
+        require_scope(self.endpoint.operation(prefix), Some(self.scope))
     }
 }

@@ -23,7 +23,7 @@ use std::sync::LazyLock;
 use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use utoipa::openapi::OpenApi;
 use vouchsafe_api_docs::{openapi, partner as docs};
-use vouchsafe_domain::api_scope::ApiScope::{Codes, Orders, Payouts, Read, Webhooks};
+use vouchsafe_domain::api_scope::ApiScope::{Codes, Credentials, Orders, Payouts, Read, Webhooks};
 use vouchsafe_security::framing::API_PREFIX;
 
 use self::endpoint::{PartnerEndpoint, partner_endpoints};
@@ -80,35 +80,34 @@ fn public_endpoints() -> impl Iterator<Item = Endpoint> {
 }
 
 /// The endpoints below `/api/v1`. actix tries routes and methods in this order: the most frequent ones come first, and literal
-/// paths, which are compared, come before patterns, which run a regular expression. A route without a scope is for every
-/// credential.
+/// paths, which are compared, come before patterns, which run a regular expression.
 fn api_endpoints() -> Vec<PartnerEndpoint> {
     partner_endpoints! {
-        POST "/orders" Some(Orders) => orders::place, docs::orders::place;
-        GET "/orders" Some(Read) => orders::list, docs::orders::list;
-        GET "/wallets" Some(Read) => wallets::list, docs::money::list_wallets;
-        GET "/events" Some(Read) => events::list, docs::webhooks::events;
-        GET "/transactions" Some(Read) => transactions::list, docs::money::list_transactions;
-        GET "/products" Some(Read) => products::list, docs::catalogue::list_products;
-        GET "/categories" Some(Read) => categories::list, docs::catalogue::list_categories;
-        GET "/payouts" Some(Read) => payouts::list, docs::money::list_payouts;
-        POST "/payouts" Some(Payouts) => payouts::request, docs::money::request_payout;
-        GET "/webhooks" Some(Read) => webhooks::list, docs::webhooks::list;
-        POST "/webhooks" Some(Webhooks) => webhooks::put, docs::webhooks::put;
-        GET "/certification" Some(Read) => certification::get, docs::certification::get;
-        POST "/credentials/rotate" None => credentials::rotate, docs::credentials::rotate;
-        GET "/orders/{order_id}" Some(Read) => orders::get, docs::orders::get;
-        GET "/orders/{order_id}/vouchers" Some(Codes) => vouchers::get, docs::orders::get_codes;
-        GET "/orders/{order_id}/vouchers/access" Some(Read) => voucher_access::list, docs::orders::list_code_reads;
-        POST "/orders/{order_id}/cancel" Some(Orders) => orders::cancel::cancel, docs::orders::cancel;
-        GET "/products/{product_id}" Some(Read) => products::get, docs::catalogue::get_product;
-        GET "/payouts/{payout_id}" Some(Read) => payouts::get, docs::money::get_payout;
-        GET "/webhooks/{webhook_id}/deliveries" Some(Read) => webhooks::list_attempts, docs::webhooks::attempts;
-        DELETE "/webhooks/{webhook_id}" Some(Webhooks) => webhooks::remove, docs::webhooks::remove;
-        POST "/webhooks/{webhook_id}/rotate" Some(Webhooks) => webhooks::rotate, docs::webhooks::rotate;
-        POST "/webhooks/{webhook_id}/test" Some(Webhooks) => webhooks::test, docs::webhooks::test;
-        POST "/webhooks/{webhook_id}/retry" Some(Webhooks) => webhooks::retry, docs::webhooks::retry;
-        POST "/webhooks/{webhook_id}/replay" Some(Webhooks) => webhooks::replay, docs::webhooks::replay;
+        POST "/orders" Orders => orders::place, docs::orders::place;
+        GET "/orders" Read => orders::list, docs::orders::list;
+        GET "/wallets" Read => wallets::list, docs::money::list_wallets;
+        GET "/events" Read => events::list, docs::webhooks::events;
+        GET "/transactions" Read => transactions::list, docs::money::list_transactions;
+        GET "/products" Read => products::list, docs::catalogue::list_products;
+        GET "/categories" Read => categories::list, docs::catalogue::list_categories;
+        GET "/payouts" Read => payouts::list, docs::money::list_payouts;
+        POST "/payouts" Payouts => payouts::request, docs::money::request_payout;
+        GET "/webhooks" Read => webhooks::list, docs::webhooks::list;
+        POST "/webhooks" Webhooks => webhooks::put, docs::webhooks::put;
+        GET "/certification" Read => certification::get, docs::certification::get;
+        POST "/credentials/rotate" Credentials => credentials::rotate, docs::credentials::rotate;
+        GET "/orders/{order_id}" Read => orders::get, docs::orders::get;
+        GET "/orders/{order_id}/vouchers" Codes => vouchers::get, docs::orders::get_codes;
+        GET "/orders/{order_id}/vouchers/access" Read => voucher_access::list, docs::orders::list_code_reads;
+        POST "/orders/{order_id}/cancel" Orders => orders::cancel::cancel, docs::orders::cancel;
+        GET "/products/{product_id}" Read => products::get, docs::catalogue::get_product;
+        GET "/payouts/{payout_id}" Read => payouts::get, docs::money::get_payout;
+        GET "/webhooks/{webhook_id}/deliveries" Read => webhooks::list_attempts, docs::webhooks::attempts;
+        DELETE "/webhooks/{webhook_id}" Webhooks => webhooks::remove, docs::webhooks::remove;
+        POST "/webhooks/{webhook_id}/rotate" Webhooks => webhooks::rotate, docs::webhooks::rotate;
+        POST "/webhooks/{webhook_id}/test" Webhooks => webhooks::test, docs::webhooks::test;
+        POST "/webhooks/{webhook_id}/retry" Webhooks => webhooks::retry, docs::webhooks::retry;
+        POST "/webhooks/{webhook_id}/replay" Webhooks => webhooks::replay, docs::webhooks::replay;
     }
 }
 

@@ -19,7 +19,7 @@ use vouchsafe_api_docs::partner as docs;
 
 /// The endpoint, which [`is_preview_on`] guards.
 pub(super) fn preview() -> Vec<PartnerEndpoint> {
-    partner_endpoints! { GET "/reconciliation/{date}" Some(Read) => get, docs::reconciliation::get; }
+    partner_endpoints! { GET "/reconciliation/{date}" Read => get, docs::reconciliation::get; }
 }
 
 /// The guard that hides the route while the preview is off.

@@ -15,13 +15,13 @@ use vouchsafe_api_docs::partner::sandbox as docs;
 /// The endpoints, which [`is_sandbox`] guards.
 pub(super) fn endpoints() -> Vec<PartnerEndpoint> {
     partner_endpoints! {
-        POST "/sandbox/faults" Some(Orders) => faults::put, docs::put_fault;
-        GET "/sandbox/faults" Some(Read) => faults::list, docs::list_faults;
-        DELETE "/sandbox/faults" Some(Orders) => faults::clear, docs::clear_faults;
-        POST "/sandbox/orders/{order_id}/approve" Some(Orders) => orders::approve, docs::approve_order;
-        POST "/sandbox/orders/{order_id}/reject" Some(Orders) => orders::reject, docs::reject_order;
-        POST "/sandbox/orders/{order_id}/advance" Some(Orders) => orders::advance, docs::advance_order;
-        POST "/sandbox/orders/{order_id}/fail" Some(Orders) => orders::fail, docs::fail_order;
+        POST "/sandbox/faults" Orders => faults::put, docs::put_fault;
+        GET "/sandbox/faults" Read => faults::list, docs::list_faults;
+        DELETE "/sandbox/faults" Orders => faults::clear, docs::clear_faults;
+        POST "/sandbox/orders/{order_id}/approve" Orders => orders::approve, docs::approve_order;
+        POST "/sandbox/orders/{order_id}/reject" Orders => orders::reject, docs::reject_order;
+        POST "/sandbox/orders/{order_id}/advance" Orders => orders::advance, docs::advance_order;
+        POST "/sandbox/orders/{order_id}/fail" Orders => orders::fail, docs::fail_order;
     }
 }
 
