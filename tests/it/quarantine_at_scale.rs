@@ -13,7 +13,7 @@ use vouchsafe_test_harness::{
     Database, Instance, Operator, Partner, Sale, WAIT_TIMEOUT, expect_success, id_of,
 };
 
-/// Two parts of a release and a rest.
+/// Twelve parts of a release, and what the sandbox has.
 const CHUNKS: u64 = 12_000;
 
 const ALLOCATIONS: u64 = 20_000;

@@ -129,7 +129,7 @@ pub fn release(operation: Operation) -> Operation {
         .describe(
             STOCK,
             "Release quarantined stock",
-            "After a restore, name the vouchers first that were sold since the backup. A request releases up to 5,000 chunks of vouchers: \
+            "After a restore, name the vouchers first that were sold since the backup. A request releases up to 1,000 chunks of vouchers: \
              repeat it with `quarantine` of the response while `has_more` is true. It can be repeated after any failure.",
         )
         .json_body::<ReleaseRequest>(request)

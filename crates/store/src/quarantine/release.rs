@@ -10,8 +10,8 @@ use vouchsafe_domain::product::Sku;
 use super::Quarantine;
 use crate::continuity;
 
-/// Chunks per release: an order that returns vouchers waits for about a quarter of a second.
-const MAX_CHUNKS: usize = 5_000;
+/// Chunks per transaction: an order that returns vouchers waits for it, about a quarter of a second on a busy machine.
+const MAX_CHUNKS: usize = 1_000;
 
 /// Why quarantined stock may be sold again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
