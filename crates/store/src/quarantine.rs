@@ -268,7 +268,12 @@ async fn find_newest_rows(
                                  ) AS s)) AS stock_id
                     FROM unnest($1::bigint[], $2::bytea[]) WITH ORDINALITY AS n (code_id, blind_index, position)
                   ) AS s
-             LEFT JOIN allocations AS a ON a.stock_id = s.stock_id AND a.returned_at IS NULL
+             LEFT JOIN LATERAL (
+                  SELECT a.partner_id, a.order_id
+                    FROM allocations AS a
+                   WHERE a.stock_id = s.stock_id AND a.returned_at IS NULL
+                  OFFSET 0
+                 ) AS a ON true
             ORDER BY s.position"#,
         code_ids as _,
         indexes as _,
