@@ -97,7 +97,7 @@ pub struct SignInArgs {
     #[arg(long)]
     pub(super) break_glass: bool,
     #[command(flatten)]
-    keys: Box<WrappingKeyArgs>,
+    keys: WrappingKeyArgs,
     #[command(flatten)]
     database: DatabaseArgs,
 }
@@ -120,7 +120,7 @@ pub struct CreateArgs {
     #[command(flatten)]
     token: IssueTokenRequest,
     #[command(flatten)]
-    keys: Box<WrappingKeyArgs>,
+    keys: WrappingKeyArgs,
     #[command(flatten)]
     database: DatabaseArgs,
 }
