@@ -8,13 +8,8 @@ use std::future::Future;
 use actix_web::web;
 use tokio::sync::Mutex;
 use vouchsafe_domain::catalogue::Catalogue;
-use vouchsafe_security::security_event::SecurityEventReason;
-use vouchsafe_store::ForgedGrant;
 
 use crate::service::Service;
-
-/// Forged rows of a load that get an audit entry each. The metric counts all.
-const MAX_AUDITED_FORGERIES: usize = 20;
 
 /// Serializes changes of partners, credentials and the catalogue.
 static CHANGE_LOCK: Mutex<()> = Mutex::const_new(());
@@ -66,12 +61,11 @@ async fn load_changed(service: &Service, changes: Vec<i64>) -> Result<(), sqlx::
         true => Some(service.job_store.products.load_all().await?),
         false => None,
     };
-    let access = service.job_store.credentials.load_changed_access(changed).await?;
-    report_forged(service, access.forged).await?;
-    for partner in access.partners {
+    let (partners, credentials) = service.job_store.credentials.load_changed_access(changed).await?;
+    for partner in partners {
         service.registry.upsert_partner(partner);
     }
-    for credential in access.credentials {
+    for credential in credentials {
         service.registry.upsert_credential(credential);
     }
     if let Some(products) = products {
@@ -80,33 +74,16 @@ async fn load_changed(service: &Service, changes: Vec<i64>) -> Result<(), sqlx::
     Ok(())
 }
 
-/// Counts forged rows as security events, and audits the first of them.
-async fn report_forged(service: &Service, mut forged: Vec<ForgedGrant>) -> Result<(), sqlx::Error> {
-    for _ in &forged {
-        let metrics = service.metrics.security_events();
-        metrics.record(SecurityEventReason::ForgedGrant);
-    }
-    forged.truncate(MAX_AUDITED_FORGERIES);
-    if forged.is_empty() {
-        return Ok(());
-    }
-    service.job_store.audit_log.write_forged_grants(forged).await
-}
-
 async fn load_all(service: &Service) -> Result<(), sqlx::Error> {
-    let access = service.job_store.credentials.load_access().await?;
-    report_forged(service, access.forged).await?;
+    let (partners, credentials) = service.job_store.credentials.load_access().await?;
     let products = service.job_store.products.load_all().await?;
-    for partner in access.partners {
+    for partner in partners {
         service.registry.upsert_partner(partner);
     }
     // The query returns no ended credentials; remove those from memory.
-    let live = access
-        .credentials
-        .iter()
-        .map(|credential| credential.credential_id);
+    let live = credentials.iter().map(|credential| credential.credential_id);
     service.registry.retain_credentials(&live.collect());
-    for credential in access.credentials {
+    for credential in credentials {
         service.registry.upsert_credential(credential);
     }
     service.catalogue.replace(Catalogue::new(products));

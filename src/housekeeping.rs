@@ -109,14 +109,6 @@ async fn poll_changes(service: &web::Data<Service>) {
     let mut applied: Option<RecentChanges> = None;
     loop {
         tick.tick().await;
-        if let Err(error) = service
-            .job_store
-            .grants
-            .refresh(&service.job_store.database)
-            .await
-        {
-            warn!(error.message = %error, "cannot read whether access is sealed");
-        }
         match service.job_store.audit_log.recent_changes().await {
             Ok(newest) if applied.as_ref() == Some(&newest) => {}
             Ok(newest) => {

@@ -5,7 +5,7 @@ use sqlx::PgPool;
 use time::OffsetDateTime;
 use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
-use vouchsafe_security::security_event::{SecurityEventReason, SecurityEventSummary};
+use vouchsafe_security::security_event::SecurityEventSummary;
 
 use crate::{AuditActor, AuditLog, NO_STATE};
 
@@ -26,50 +26,7 @@ struct RecordedEvents {
     last_at: OffsetDateTime,
 }
 
-/// A row without a valid HMAC, found when it was loaded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForgedGrant {
-    /// ID of the partner or credential.
-    pub subject: String,
-    pub partner_id: PartnerId,
-}
-
-impl ForgedGrant {
-    #[must_use]
-    pub const fn new(subject: String, partner_id: PartnerId) -> Self {
-        Self { subject, partner_id }
-    }
-}
-
 impl AuditLog {
-    /// Writes an entry per forged row.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    #[boxed]
-    pub async fn write_forged_grants(&self, forged: Vec<ForgedGrant>) -> Result<(), sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                let actor = AuditActor::service();
-                let action = SecurityEventReason::ForgedGrant.audit_action();
-                let mut transaction = pool.begin().await?;
-                for ForgedGrant { subject, partner_id } in &forged {
-                    crate::write_of_partner(
-                        &mut transaction,
-                        &actor,
-                        *partner_id,
-                        action,
-                        subject,
-                        NO_STATE,
-                        NO_STATE,
-                    )
-                    .await?;
-                }
-                transaction.commit().await
-            })
-            .await
-    }
-
     /// Writes an entry per summary. After an error that leaves the outcome open they may exist, and be written again.
     ///
     /// # Errors

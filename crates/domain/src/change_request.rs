@@ -25,8 +25,6 @@ labels! {
         OperatorCreate,
         OperatorChange,
         OperatorTokenIssue,
-        /// URL or credentials of a vendor.
-        VendorPut,
     }
 }
 

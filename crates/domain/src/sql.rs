@@ -32,9 +32,6 @@ use crate::webhook::DisabledReason;
 
 macro_rules! text_column {
     ($($name:ty => $text:expr,)+) => {$(
-        text_column!($name, $text, |text: &str| text.parse());
-    )+};
-    ($name:ty, $text:expr, $parse:expr) => {
         impl Type<Postgres> for $name {
             fn type_info() -> PgTypeInfo {
                 <str as Type<Postgres>>::type_info()
@@ -60,11 +57,10 @@ macro_rules! text_column {
 
         impl<'r> Decode<'r, Postgres> for $name {
             fn decode(value: PgValueRef<'r>) -> Result<Self, Box<dyn Error + Send + Sync>> {
-                let parse: fn(&str) -> Result<Self, _> = $parse;
-                Ok(parse(<&str as Decode<Postgres>>::decode(value)?)?)
+                Ok(<&str as Decode<Postgres>>::decode(value)?.parse()?)
             }
         }
-    };
+    )+};
 }
 
 text_column! {
@@ -84,6 +80,7 @@ text_column! {
     FulfilmentSource => |source| source.into_str(),
     LastResponse => |answer| answer.into_str(),
     LedgerKind => |kind| kind.into_str(),
+    OperatorName => |name| name.as_str(),
     OrderStatus => |status| status.into_str(),
     PayoutStatus => |status| status.into_str(),
     PendingReason => |reason| reason.into_str(),
@@ -94,8 +91,6 @@ text_column! {
     SupplyRoute => |route| route.into_str(),
     VoucherSource => |source| source.into_str(),
 }
-
-text_column!(OperatorName, |name| name.as_str(), OperatorName::from_stored);
 
 /// A column of type `text[]`.
 impl Type<Postgres> for Allowlist {

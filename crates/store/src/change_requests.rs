@@ -18,7 +18,6 @@ use vouchsafe_domain::operator::{OperatorAccount, OperatorName};
 
 use self::trail::{audit_change, find_partner};
 use super::database::{Database, Statement};
-use vouchsafe_operators::grants::Grants;
 
 /// Until then a confirmed request is being carried out, and is not confirmed again. Longer than a change takes.
 const EXECUTION_TIMEOUT_S: f64 = 60.0;
@@ -88,7 +87,7 @@ macro_rules! query_requests {
 
 /// Change requests.
 #[derive(Debug, Clone)]
-pub struct ChangeRequests(pub(super) Database, pub(super) Grants);
+pub struct ChangeRequests(pub(super) Database);
 
 impl ChangeRequests {
     /// Stores a request, unless the same operator has requested the same change and it still waits. Returns the one that waits.
@@ -105,14 +104,10 @@ impl ChangeRequests {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
-                // Serializes the requests of an operator, so that a repeated call finds the first one. The token of the settings has no
-                // row that could be locked.
-                sqlx::query!(
-                    "SELECT pg_advisory_xact_lock(hashtextextended('request ' || $1::text, 0))",
-                    &new.requested_by as _,
-                )
-                .execute(&mut *transaction)
-                .await?;
+                // Serializes the requests of an operator, so that a repeated call finds the first one.
+                super::operators::lock(&new.requested_by)
+                    .fetch_optional(&mut *transaction)
+                    .await?;
                 if let Some(waiting) = find_waiting(&mut transaction, &new, is_same).await? {
                     return Ok(waiting);
                 }
@@ -146,7 +141,7 @@ impl ChangeRequests {
         &self,
         request_id: ChangeRequestId,
     ) -> Result<Option<StoredChangeRequest>, sqlx::Error> {
-        let operators = vouchsafe_operators::Operators::new(self.0.clone(), self.1.clone());
+        let operators = super::operators::Operators(self.0.clone());
         let statement = query_requests!(
             "SELECT",
             "FROM change_requests WHERE request_id = $1",

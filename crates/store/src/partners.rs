@@ -16,11 +16,9 @@ use vouchsafe_domain::partner::caps::Caps;
 use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_domain::scope::Scope;
 use vouchsafe_domain::stored::Stored;
-use vouchsafe_security::vault::grant_key::Grant;
 
 use super::cap_usage;
 use super::database::{Database, Statement};
-use vouchsafe_operators::grants::{Grants, StoredGrant};
 
 /// Selects partners with the rest of a statement.
 macro_rules! select_partners {
@@ -30,12 +28,11 @@ macro_rules! select_partners {
                       limits AS "limits: Json<Stored<Limits>>", ceilings AS "ceilings: Json<Stored<Limits>>", suspended, codes_blocked,
                       approval_rule AS "approval_rule: Json<ApprovalRule>", caps AS "caps: Json<Stored<Caps>>",
                       catalogue AS "catalogue: Json<Scope>", cancel_window_s, certified_at, agreement_signed_at, created_at,
-                      updated_at, mac
+                      updated_at
                  FROM partners "# + $rest
             $(, $argument)*
         )
-        .map(|row| {
-            let partner = Partner {
+        .map(|row| Partner {
             partner_id: row.partner_id,
             name: row.name,
             allowlist: row.allowlist,
@@ -51,14 +48,6 @@ macro_rules! select_partners {
             agreement_signed_at: row.agreement_signed_at,
             created_at: row.created_at,
             updated_at: row.updated_at,
-        };
-            let stored = StoredGrant {
-                table: "partners",
-                id: partner.partner_id.to_string(),
-                grant: Grant::of_partner(&partner),
-                mac: row.mac,
-            };
-            (partner, stored)
         })
     };
 }
@@ -91,7 +80,7 @@ pub type PartnerChange = Box<dyn FnOnce(&mut Partner) + Send>;
 
 /// Accounts of the partners.
 #[derive(Debug, Clone)]
-pub struct Partners(pub(super) Database, pub(super) Grants);
+pub struct Partners(pub(super) Database);
 
 impl Partners {
     /// Finds a partner.
@@ -101,8 +90,7 @@ impl Partners {
     #[boxed]
     pub async fn find(&self, partner_id: PartnerId) -> Result<Option<Partner>, sqlx::Error> {
         let statement = select_partners!("WHERE partner_id = $1", partner_id as _);
-        let found = self.0.fetch_optional(statement).await?;
-        Ok(found.map(|(partner, _)| partner))
+        self.0.fetch_optional(statement).await
     }
 
     /// Lists up to `limit` partners older than `before`, newest first.
@@ -130,11 +118,10 @@ impl Partners {
             filter.partner_id as _,
             filter.credential_id as _,
         );
-        let listed = self.0.fetch_all(statement).await?;
-        Ok(listed.into_iter().map(|(partner, _)| partner).collect())
+        self.0.fetch_all(statement).await
     }
 
-    /// Changes a partner and returns its new state, or `None` if it does not exist or its row has no valid HMAC.
+    /// Changes a partner and returns its new state, or `None` if it does not exist.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -145,9 +132,8 @@ impl Partners {
         new: PartnerChange,
         actor: AuditActor,
     ) -> Result<Option<Partner>, sqlx::Error> {
-        let grants = self.1.clone();
         self.0
-            .run(move |pool| async move { change(&pool, &grants, partner_id, new, &actor).await })
+            .run(move |pool| async move { change(&pool, partner_id, new, &actor).await })
             .await
     }
 }
@@ -166,69 +152,52 @@ impl Partners {
 }
 
 /// Inserts the row of a new partner in an open transaction.
-pub(super) async fn insert(
-    connection: &mut PgConnection,
-    grants: &Grants,
-    partner: &Partner,
-) -> Result<(), sqlx::Error> {
+pub(super) async fn insert(connection: &mut PgConnection, partner: &Partner) -> Result<(), sqlx::Error> {
     write_partner!(
         "INSERT INTO partners (partner_id, name, allowlist, limits, suspended, approval_rule, catalogue,
                                cancel_window_s, certified_at, agreement_signed_at, codes_blocked, ceilings, caps, created_at,
-                               updated_at, mac)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+                               updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
         partner,
         partner.created_at,
         partner.updated_at,
-        grants.mac(&Grant::of_partner(partner))?,
     )
     .execute(connection)
     .await
     .map(drop)
 }
 
-/// Locks the row of a partner.
+/// Loads a partner and locks its row.
 pub(super) async fn lock(
     connection: &mut PgConnection,
     partner_id: PartnerId,
-) -> Result<Option<(Partner, StoredGrant)>, sqlx::Error> {
+) -> Result<Option<Partner>, sqlx::Error> {
     select_partners!("WHERE partner_id = $1 FOR NO KEY UPDATE", partner_id as _)
         .fetch_optional(connection)
         .await
 }
 
-/// Loads a partner and locks its row. One whose row has no valid HMAC does not exist.
-pub(super) async fn lock_valid(
-    connection: &mut PgConnection,
-    grants: &Grants,
-    partner_id: PartnerId,
-) -> Result<Option<Partner>, sqlx::Error> {
-    let found = lock(connection, partner_id).await?;
-    Ok(found.and_then(|(partner, stored)| grants.verify(&stored).then_some(partner)))
-}
-
 /// All partners.
-pub(super) fn all()
--> Statement<impl FnMut(PgRow) -> Result<(Partner, StoredGrant), sqlx::Error> + Send + use<>> {
+pub(super) fn all() -> Statement<impl FnMut(PgRow) -> Result<Partner, sqlx::Error> + Send + use<>> {
     select_partners!("")
 }
 
 /// The partners with these ids.
 pub(super) fn find_all(
     partners: &[PartnerId],
-) -> Statement<impl FnMut(PgRow) -> Result<(Partner, StoredGrant), sqlx::Error> + Send + use<>> {
+) -> Statement<impl FnMut(PgRow) -> Result<Partner, sqlx::Error> + Send + use<>> {
     let ids: Vec<Uuid> = partners.iter().map(|id| id.as_uuid()).collect();
     select_partners!("WHERE partner_id = ANY ($1)", &ids)
 }
 
 async fn change(
     pool: &PgPool,
-    grants: &Grants,
     partner_id: PartnerId,
     change: PartnerChange,
     actor: &AuditActor,
 ) -> Result<Option<Partner>, sqlx::Error> {
     let mut transaction = pool.begin().await?;
-    let Some(before) = lock_valid(&mut transaction, grants, partner_id).await? else {
+    let Some(before) = lock(&mut transaction, partner_id).await? else {
         return Ok(None);
     };
     let mut after = before.clone();
@@ -240,7 +209,7 @@ async fn change(
     if rate(&after).is_some() && rate(&after) != rate(&before) {
         cap_usage::record_order_totals(&mut transaction, partner_id).await?;
     }
-    after.updated_at = update(&mut transaction, grants, &after).await?;
+    after.updated_at = update(&mut transaction, &after).await?;
     audit::write_of_partner(
         &mut transaction,
         actor,
@@ -255,11 +224,7 @@ async fn change(
     Ok(Some(after))
 }
 
-async fn update(
-    connection: &mut PgConnection,
-    grants: &Grants,
-    partner: &Partner,
-) -> Result<OffsetDateTime, sqlx::Error> {
+async fn update(connection: &mut PgConnection, partner: &Partner) -> Result<OffsetDateTime, sqlx::Error> {
     write_partner!(
         "UPDATE partners
             SET name = $2,
@@ -274,12 +239,10 @@ async fn update(
                 codes_blocked = $11,
                 ceilings = $12,
                 caps = $13,
-                mac = $14,
                 updated_at = now()
           WHERE partner_id = $1
          RETURNING updated_at",
         partner,
-        grants.mac(&Grant::of_partner(partner))?,
     )
     .map(|row| row.updated_at)
     .fetch_one(connection)

@@ -18,11 +18,9 @@ use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_security::credential::Credential;
 use vouchsafe_security::credential_summary::CredentialSummary;
-use vouchsafe_security::vault::grant_key::Grant;
 
 use super::credentials::{self, Credentials, MAX_LIVE_CREDENTIALS};
 use super::partners;
-use vouchsafe_operators::grants::{Grants, StoredGrant};
 
 const DAY_S: u32 = 86_400;
 
@@ -74,9 +72,8 @@ impl Credentials {
         rotation: RotationRequest,
         actor: AuditActor,
     ) -> Result<RotationOutcome, sqlx::Error> {
-        let grants = self.1.clone();
         self.0
-            .run(move |pool| async move { rotate(&pool, &grants, rotation, &actor).await })
+            .run(move |pool| async move { rotate(&pool, rotation, &actor).await })
             .await
     }
 
@@ -106,7 +103,6 @@ impl Credentials {
 #[boxed]
 async fn rotate(
     pool: &PgPool,
-    grants: &Grants,
     rotation: RotationRequest,
     actor: &AuditActor,
 ) -> Result<RotationOutcome, sqlx::Error> {
@@ -118,13 +114,9 @@ async fn rotate(
         now,
     } = rotation;
     let mut transaction = pool.begin().await?;
-    let partner = partners::lock_valid(&mut transaction, grants, next.partner_id).await?;
+    let partner = partners::lock(&mut transaction, next.partner_id).await?;
     let before = credentials::lock(&mut transaction, credential_id).await?;
-    // The successor of a forged credential would have a valid HMAC.
-    let is_live = |(before, stored): &(Credential, StoredGrant)| {
-        partner.is_some() && before.is_live(now) && grants.verify(stored)
-    };
-    let Some((before, _)) = before.filter(is_live) else {
+    let Some(before) = before.filter(|before| partner.is_some() && before.is_live(now)) else {
         return Ok(RotationOutcome::NotLive);
     };
     if let Some(max_per_day) = max_per_day
@@ -140,7 +132,7 @@ async fn rotate(
         rotated_at: Some(now),
         ..before.clone()
     };
-    write_expiry(&mut transaction, grants, &before, &previous, actor).await?;
+    write_expiry(&mut transaction, &before, &previous, actor).await?;
     if credentials::count_live(&mut transaction, before.partner_id).await? >= MAX_LIVE_CREDENTIALS {
         return Ok(RotationOutcome::TooMany);
     }
@@ -151,7 +143,7 @@ async fn rotate(
         family_id: before.family_id,
         ..next
     };
-    credentials::insert(&mut transaction, grants, &next, actor).await?;
+    credentials::insert(&mut transaction, &next, actor).await?;
     transaction.commit().await?;
     Ok(RotationOutcome::Rotated(Box::new(RotationResult {
         previous,
@@ -196,7 +188,7 @@ async fn revoke_unused_successors(
     let unused = credentials::unused_successors(credential_id);
     let unused = unused.fetch_all(&mut *connection).await?;
     let mut revoked = Vec::with_capacity(unused.len());
-    for (credential, _) in unused {
+    for credential in unused {
         credentials::revoke_locked(connection, &credential, actor).await?;
         revoked.push(credential.credential_id);
     }
@@ -205,7 +197,6 @@ async fn revoke_unused_successors(
 
 async fn write_expiry(
     connection: &mut PgConnection,
-    grants: &Grants,
     before: &Credential,
     after: &Credential,
     actor: &AuditActor,
@@ -213,13 +204,11 @@ async fn write_expiry(
     sqlx::query!(
         "UPDATE credentials
             SET not_after = $2,
-                rotated_at = $3,
-                mac = $4
+                rotated_at = $3
           WHERE credential_id = $1",
         after.credential_id as _,
         after.not_after,
         after.rotated_at,
-        grants.mac(&Grant::of_credential(after))?,
     )
     .execute(&mut *connection)
     .await?;

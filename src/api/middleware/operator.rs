@@ -17,7 +17,6 @@ use actix_web::http::header::{
 };
 use actix_web::middleware::Next;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _, web};
-use time::OffsetDateTime;
 use vouchsafe_domain::ids::OperatorSessionId;
 use vouchsafe_domain::operator::{OperatorName, Role};
 use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
@@ -25,7 +24,7 @@ use vouchsafe_security::security_event::SecurityEventReason;
 use vouchsafe_sign_in::cookies::ConsoleCookie;
 use vouchsafe_sign_in::next_path::NextPath;
 use vouchsafe_store::AuditActor;
-use vouchsafe_store::operators::{SessionHolder, SessionLookup, SessionUse, TokenHolder, TokenLookup};
+use vouchsafe_store::operators::{SessionHolder, SessionLookup, SessionUse, TokenHolder};
 use vouchsafe_wire::error_code::Code;
 
 use super::request_origin::check_same_origin;
@@ -44,16 +43,10 @@ static SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 pub(crate) struct Operator {
     name: OperatorName,
     role: Role,
+    /// Whether the token is that of the settings, which no account has.
+    is_from_settings: bool,
     /// The session of a browser; `None` with a bearer token.
-    session: Option<OperatorSession>,
-}
-
-/// The session of a request.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OperatorSession {
-    pub(crate) session_id: OperatorSessionId,
-    /// Its latest end.
-    pub(crate) expires_at: OffsetDateTime,
+    session: Option<OperatorSessionId>,
 }
 
 impl Operator {
@@ -77,7 +70,7 @@ impl Operator {
         self.role
     }
 
-    pub(crate) const fn session(&self) -> Option<OperatorSession> {
+    pub(crate) const fn session(&self) -> Option<OperatorSessionId> {
         self.session
     }
 
@@ -85,9 +78,8 @@ impl Operator {
         &self.name
     }
 
-    /// Whether the operator is the token of the settings, which belongs to no account.
-    pub(crate) fn is_from_settings(&self) -> bool {
-        self.name == OperatorName::settings_token()
+    pub(crate) const fn is_from_settings(&self) -> bool {
+        self.is_from_settings
     }
 
     pub(crate) fn is_named(&self, name: &OperatorName) -> bool {
@@ -228,22 +220,25 @@ async fn identify(request: &ServiceRequest) -> Result<Operator, Refusal> {
         .app_data::<web::Data<Service>>()
         .ok_or_else(ApiError::unavailable)?;
     let headers = request.headers();
-    let operator = if headers.contains_key(AUTHORIZATION) {
-        let unknown = SecurityEventReason::OperatorToken;
-        match bearer_token(headers) {
+    let (operator, reason) = if headers.contains_key(AUTHORIZATION) {
+        let operator = match bearer_token(headers) {
             Some(token) => find_operator(service, token).await?,
-            None => Err(unknown),
-        }
+            None => None,
+        };
+        (operator, SecurityEventReason::OperatorToken)
     } else if let Some(token) = find_cookie(service, ConsoleCookie::Session, headers) {
-        match find_session_operator(service, token, session_use(request)).await? {
-            SessionOperator::Live(operator) => Ok(operator),
+        let operator = match find_session_operator(service, token, session_use(request)).await? {
+            SessionOperator::Live(operator) => Some(operator),
             SessionOperator::Ended => return Err(Refusal::SessionEnded),
-            SessionOperator::Refused(reason) => Err(reason),
-        }
+            SessionOperator::Unknown => None,
+        };
+        (operator, SecurityEventReason::OperatorSession)
     } else {
         return Err(unauthorized().into());
     };
-    let operator = operator.map_err(|reason| reject(service, request.request(), reason, NO_TOKEN))?;
+    let Some(operator) = operator else {
+        return Err(reject(service, request.request(), reason, NO_TOKEN).into());
+    };
     if operator.session.is_some() && !matches!(*request.method(), Method::GET | Method::HEAD) {
         check_same_origin(service, headers)?;
     }
@@ -288,8 +283,8 @@ pub(crate) fn check_sessions_permitted(service: &Service) -> Result<(), ApiError
 pub(crate) enum SessionOperator {
     Live(Operator),
     Ended,
-    /// The text is no session's token, or the session's row has no valid HMAC.
-    Refused(SecurityEventReason),
+    /// The text is no session's token.
+    Unknown,
 }
 
 /// Looks up the operator of a session.
@@ -300,7 +295,7 @@ pub(crate) async fn find_session_operator(
 ) -> Result<SessionOperator, ApiError> {
     let token = token.as_bytes();
     if !OperatorToken::is_well_formed(TokenKind::Session, token) {
-        return Ok(SessionOperator::Refused(SecurityEventReason::OperatorSession));
+        return Ok(SessionOperator::Unknown);
     }
     let operators = &service.operator_store.operators;
     match operators
@@ -311,46 +306,38 @@ pub(crate) async fn find_session_operator(
             session_id,
             name,
             role,
-            expires_at,
         }) => Ok(SessionOperator::Live(Operator {
             name,
             role,
-            session: Some(OperatorSession {
-                session_id,
-                expires_at,
-            }),
+            is_from_settings: false,
+            session: Some(session_id),
         })),
         SessionLookup::Ended => Ok(SessionOperator::Ended),
-        SessionLookup::Unknown => Ok(SessionOperator::Refused(SecurityEventReason::OperatorSession)),
-        SessionLookup::Forged => Ok(SessionOperator::Refused(SecurityEventReason::ForgedGrant)),
+        SessionLookup::Unknown => Ok(SessionOperator::Unknown),
     }
 }
 
 /// The operator of a token. The token of the settings needs no database, nor does a text that is no token.
-async fn find_operator(
-    service: &Service,
-    token: &[u8],
-) -> Result<Result<Operator, SecurityEventReason>, ApiError> {
+async fn find_operator(service: &Service, token: &[u8]) -> Result<Option<Operator>, ApiError> {
     let hash = OperatorTokenHash::of(token);
     if service.operator_token.is_some_and(|token| token.matches(&hash)) {
-        return Ok(Ok(Operator {
-            name: OperatorName::settings_token(),
+        return Ok(Some(Operator {
+            name: OperatorName::built_in_admin(),
             role: Role::Admin,
+            is_from_settings: true,
             session: None,
         }));
     }
     if !OperatorToken::is_well_formed(TokenKind::Api, token) {
-        return Ok(Err(SecurityEventReason::OperatorToken));
+        return Ok(None);
     }
-    Ok(match service.operator_store.operators.authenticate(hash).await? {
-        TokenLookup::Live(TokenHolder { name, role }) => Ok(Operator {
-            name,
-            role,
-            session: None,
-        }),
-        TokenLookup::Unknown => Err(SecurityEventReason::OperatorToken),
-        TokenLookup::Forged => Err(SecurityEventReason::ForgedGrant),
-    })
+    let holder = service.operator_store.operators.authenticate(hash).await?;
+    Ok(holder.map(|TokenHolder { name, role }| Operator {
+        name,
+        role,
+        is_from_settings: false,
+        session: None,
+    }))
 }
 
 /// Middleware of a route that rejects operators below `needed`.
@@ -391,7 +378,7 @@ pub(crate) fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
     (scheme.eq_ignore_ascii_case(b"Bearer ") && !token.is_empty()).then_some(token)
 }
 
-pub(crate) const NO_TOKEN: &str = "the operator token is missing or wrong; send Authorization: Bearer TOKEN";
+const NO_TOKEN: &str = "the operator token is missing or wrong; send Authorization: Bearer TOKEN";
 
 fn unauthorized() -> ApiError {
     ApiError::new(Code::InvalidCredentials, NO_TOKEN)

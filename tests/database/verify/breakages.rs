@@ -373,16 +373,6 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
         "access.papers",
         &["UPDATE deployment SET environment = 'production'"],
     ),
-    (
-        "access.audited",
-        &["INSERT INTO operators (name, role) VALUES ('mallory', 'admin')"],
-    ),
-    ("access.audited", &["UPDATE credentials SET revoked_at = now()"]),
-    ("access.role", &["UPDATE operators SET role = 'viewer'"]),
-    (
-        "audit.time",
-        &["INSERT INTO audit_log (at, operator, action, subject) VALUES (now() - interval '1 hour', 'a', 'stock.void', 'x')"],
-    ),
     ("fence.lanes", &["DELETE FROM nodes"]),
     ("fence.deployment", &["DELETE FROM deployment"]),
     (

@@ -46,8 +46,6 @@ pub struct Operation {
     error_codes: Vec<Code>,
     /// What a caller needs, such as the role `viewer`: kind and name.
     requirement: Option<(&'static str, &'static str)>,
-    /// Names and values of the extensions.
-    extensions: Vec<(&'static str, &'static str)>,
     is_rate_limited: bool,
     is_conditional: bool,
     stored_error_codes: Vec<Code>,
@@ -69,7 +67,6 @@ impl Operation {
             responses: Vec::new(),
             error_codes: vec![Code::ServiceUnavailable],
             requirement: None,
-            extensions: Vec::new(),
             is_rate_limited: false,
             is_conditional: false,
             stored_error_codes: Vec::new(),
@@ -202,19 +199,15 @@ impl Operation {
     /// validators take them for undeclared scopes. The description names the role for readers.
     pub fn require_role(mut self, scheme: &'static str, role: &'static str) -> Self {
         self.requirement = Some(("role", role));
-        self.secured(&[scheme]).extension("x-required-role", role)
+        let extensions = Extensions::from_iter([("x-required-role", role)]);
+        self.secured(&[scheme])
+            .edit(|operation| operation.extensions(Some(extensions)))
     }
 
     /// Requires a scope of the credential, as an extension like a role.
     pub fn require_scope(mut self, scope: &'static str) -> Self {
         self.requirement = Some(("scope", scope));
-        self.extension("x-required-scope", scope)
-    }
-
-    /// Adds an extension.
-    pub fn extension(mut self, name: &'static str, value: &'static str) -> Self {
-        self.extensions.push((name, value));
-        let extensions = Extensions::from_iter(self.extensions.iter().copied());
+        let extensions = Extensions::from_iter([("x-required-scope", scope)]);
         self.edit(|operation| operation.extensions(Some(extensions)))
     }
 

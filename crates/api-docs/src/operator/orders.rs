@@ -10,6 +10,7 @@ use vouchsafe_wire::operator::decision::ReasonRequest;
 use vouchsafe_wire::operator::orders::OrderOfPartner;
 use vouchsafe_wire::operator::orders::fulfil::{FulfilReport, FulfilRequest};
 
+use super::change_requests::may_wait;
 use super::{ORDERS, json_write_operation, read_operation};
 use crate::openapi::Operation;
 use crate::partner::events::sample;
@@ -46,7 +47,7 @@ pub fn list_events(operation: Operation) -> Operation {
 }
 
 pub fn approve(operation: Operation) -> Operation {
-    decision_operation(operation, "approveOrder")
+    may_wait(decision_operation(operation, "approveOrder"))
         .describe(
             ORDERS,
             "Approve an order",
@@ -86,7 +87,7 @@ pub fn fulfil(operation: Operation) -> Operation {
         "vouchers": [{ "code": "a-code", "pin": "0000", "expiry": "2099-12-31" }, { "code": "another-code" }],
     });
     let report = json!({ "imported": 2, "duplicates": 0, "order": order() });
-    json_write_operation(operation, "fulfilOrder")
+    may_wait(json_write_operation(operation, "fulfilOrder"))
         .describe(
             ORDERS,
             "Fulfil an order manually",

@@ -44,7 +44,6 @@ pub(super) static PAGES: [Page; 4] = [
                 link("Name", "name", "/operators/{name}/tokens"),
                 col("Role", "role"),
                 col("Disabled", "disabled"),
-                col("Active", "active"),
                 col("Created", "created_at"),
             ],
             filters: &[],
@@ -104,7 +103,6 @@ pub(super) static PAGES: [Page; 4] = [
                 col("Expires", "expires_at"),
                 col("Last used", "last_used_at"),
                 col("Revoked", "revoked_at"),
-                col("Active", "active"),
             ],
             filters: &[],
             row_actions: &[Action::new(
