@@ -27,7 +27,7 @@ const EXECUTIONS: usize = 6;
 
 /// Each chunk and allocation once, the first voucher of each chunk, and what the indexes return beside them. A scan of the
 /// vouchers for each chunk reads a hundred times as many.
-const MAX_ROWS: f64 = 400_000.0;
+const MAX_ROWS: f64 = 300_000.0;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stock_of_unanalysed_tables_is_counted_and_compared_by_index() {

@@ -53,7 +53,7 @@ impl ConsoleUrl {
         self.is_https || environment == Environment::Sandbox
     }
 
-    /// Whether browsers are told to use https only for the host. A loopback host has other services, and no network.
+    /// Whether responses have `Strict-Transport-Security`, which makes browsers use https only. Other services of a loopback host may use http.
     #[must_use]
     pub fn requires_strict_transport(&self) -> bool {
         let is_loopback = Url::parse(&self.origin).is_ok_and(|url| is_loopback(&url));

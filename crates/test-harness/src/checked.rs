@@ -1,6 +1,6 @@
 //! Clients of the load generator that check every response against the served OpenAPI document.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hyper::header::HeaderMap;
@@ -16,14 +16,16 @@ use crate::wait::WAIT_TIMEOUT;
 /// Sends a request again while the service says that it did not read the request head in time, as partners do. Actix checks the
 /// deadline before it reads: a service that got no processor for five seconds refuses a head that has arrived.
 macro_rules! send_until_read {
-    ($request:expr) => {
+    ($request:expr) => {{
+        let begin = Instant::now();
         loop {
             let response = $request.await?;
-            if response.status != StatusCode::REQUEST_TIMEOUT || !response.body.is_empty() {
+            let was_read = response.status != StatusCode::REQUEST_TIMEOUT || !response.body.is_empty();
+            if was_read || begin.elapsed() > WAIT_TIMEOUT {
                 break response;
             }
         }
-    };
+    }};
 }
 
 pub struct CheckedPartner {
