@@ -64,7 +64,7 @@ async fn certification_spans_both_nodes() {
     let mut operator = Operator::of(&first);
     let sale = operator.add_stocked_product(9).await;
     let mut partner = operator.add_partner("100").await;
-    let limits = json!({ "limits": { "orders": { "quota": 1, "window_s": 60 } } });
+    let limits = json!({ "limits": { "orders": { "quota": 1, "window_s": 86_400 } } });
     operator.patch_partner(&partner, &limits).await;
     let mut at_second = partner.connect_to(&second.base_url());
     let path = format!("/products/{}", sale.product_id);

@@ -15,9 +15,13 @@ use crate::multi_node::{MASTER_KEY, start_two_nodes_with};
 /// Longer than any test.
 const WINDOW_S: u32 = 86_400;
 
-async fn add_partner(operator: &mut Operator, class: &str, quota: u32) -> Partner {
+/// Quota of the class `general` of partners with limits: shows that a node has loaded them.
+const GENERAL_QUOTA: u32 = 77_777;
+
+async fn add_partner(operator: &mut Operator, class: &str, quota_of_class: u32) -> Partner {
     let partner = operator.add_partner("0").await;
-    let limits = json!({ "limits": { class: { "quota": quota, "window_s": WINDOW_S } } });
+    let quota = |quota: u32| json!({ "quota": quota, "window_s": WINDOW_S });
+    let limits = json!({ "limits": { class: quota(quota_of_class), "general": quota(GENERAL_QUOTA) } });
     operator.patch_partner(&partner, &limits).await;
     partner
 }
@@ -49,6 +53,16 @@ async fn count_within_limit(clients: &mut [Partner], each: usize) -> usize {
 async fn wait_for_partner(partner: &mut Partner) {
     let poll = async || (partner.get("/wallets").await.status == 200).then_some(());
     eventually("the other node to know the partner", WAIT_TIMEOUT, poll).await;
+}
+
+/// Waits until the other node has loaded the limits of [`add_partner`], which it may do after the partner.
+async fn wait_for_limits(partner: &mut Partner) {
+    let policy = format!(r#""general";q={GENERAL_QUOTA};w={WINDOW_S}"#);
+    let poll = async || {
+        let response = partner.get("/wallets").await;
+        (response.header("ratelimit-policy") == Some(policy.as_str())).then_some(())
+    };
+    eventually("the other node to know the limits", WAIT_TIMEOUT, poll).await;
 }
 
 /// Use of the class by each credential, as the operator sees it.
@@ -148,7 +162,7 @@ async fn nodes_together_admit_the_quota_of_a_credential() {
     // Concurrent requests at both nodes.
     let partner = add_partner(&mut operator, "vouchers", QUOTA).await;
     let mut at_second = partner.connect_to(&second.base_url());
-    wait_for_partner(&mut at_second).await;
+    wait_for_limits(&mut at_second).await;
     let mut clients: Vec<Partner> = (0..4)
         .flat_map(|_| [partner.reconnect(), partner.connect_to(&second.base_url())])
         .collect();
@@ -162,7 +176,7 @@ async fn nodes_together_admit_the_quota_of_a_credential() {
     // All at one of them.
     let lone = add_partner(&mut operator, "vouchers", QUOTA).await;
     let mut lone = lone.connect_to(&second.base_url());
-    wait_for_partner(&mut lone).await;
+    wait_for_limits(&mut lone).await;
     let admitted = count_within_limit(std::slice::from_mut(&mut lone), 150).await;
     assert!(within_ten_percent.contains(&admitted), "{admitted} at one node");
 
@@ -182,7 +196,7 @@ async fn nodes_that_cannot_share_admit_their_part_and_share_it_later() {
     let mut operator = Operator::of(&first);
     let mut at_first = add_partner(&mut operator, "vouchers", 10).await;
     let mut at_second = at_first.connect_to(&second.base_url());
-    wait_for_partner(&mut at_second).await;
+    wait_for_limits(&mut at_second).await;
     let mut locking = ServiceDatabase::of(&first).await;
     let lock = "BEGIN; LOCK TABLE rate_limit_usage IN ACCESS EXCLUSIVE MODE";
     locking.run(lock.to_owned()).await;
