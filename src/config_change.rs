@@ -61,11 +61,11 @@ async fn load_changed(service: &Service, changes: Vec<i64>) -> Result<(), sqlx::
         true => Some(service.job_store.products.load_all().await?),
         false => None,
     };
-    let (partners, credentials) = service.job_store.credentials.load_changed_access(changed).await?;
-    for partner in partners {
+    let access = service.job_store.credentials.load_changed_access(changed).await?;
+    for partner in access.partners {
         service.registry.upsert_partner(partner);
     }
-    for credential in credentials {
+    for credential in access.credentials {
         service.registry.upsert_credential(credential);
     }
     if let Some(products) = products {
@@ -75,15 +75,18 @@ async fn load_changed(service: &Service, changes: Vec<i64>) -> Result<(), sqlx::
 }
 
 async fn load_all(service: &Service) -> Result<(), sqlx::Error> {
-    let (partners, credentials) = service.job_store.credentials.load_access().await?;
+    let access = service.job_store.credentials.load_access().await?;
     let products = service.job_store.products.load_all().await?;
-    for partner in partners {
+    for partner in access.partners {
         service.registry.upsert_partner(partner);
     }
     // The query returns no ended credentials; remove those from memory.
-    let live = credentials.iter().map(|credential| credential.credential_id);
+    let live = access
+        .credentials
+        .iter()
+        .map(|credential| credential.credential_id);
     service.registry.retain_credentials(&live.collect());
-    for credential in credentials {
+    for credential in access.credentials {
         service.registry.upsert_credential(credential);
     }
     service.catalogue.replace(Catalogue::new(products));

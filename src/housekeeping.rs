@@ -6,6 +6,7 @@
 mod data_keys;
 pub(crate) mod recorder;
 mod sampler;
+mod security_events;
 mod stock_metrics;
 
 use std::time::{Duration, Instant};
@@ -34,9 +35,6 @@ const CHANGE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Refusals are limited per second.
 const REFUSAL_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Delay of the first audit entry about a client; a crash meanwhile loses it.
-const SECURITY_EVENT_INTERVAL: Duration = Duration::from_secs(1);
 
 const PURGE_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -97,7 +95,7 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
         write_checkpoints(service),
         service.audit_export.run(),
         fill_audit_partners(service),
-        audit_security_events(service),
+        security_events::audit(service),
         run_recorder(service),
         sampler::sample(service),
         service.engine.share_stock()
@@ -109,6 +107,14 @@ async fn poll_changes(service: &web::Data<Service>) {
     let mut applied: Option<RecentChanges> = None;
     loop {
         tick.tick().await;
+        if let Err(error) = service
+            .job_store
+            .grants
+            .refresh(&service.job_store.database)
+            .await
+        {
+            warn!(error.message = %error, "cannot read whether access is sealed");
+        }
         match service.job_store.audit_log.recent_changes().await {
             Ok(newest) if applied.as_ref() == Some(&newest) => {}
             Ok(newest) => {
@@ -128,22 +134,6 @@ async fn log_suppressed_refusals(service: &Service) {
     loop {
         tick.tick().await;
         service.refusals.log_suppressed(service.clock.monotonic());
-    }
-}
-
-async fn audit_security_events(service: &Service) {
-    let mut tick = ticker(SECURITY_EVENT_INTERVAL);
-    loop {
-        tick.tick().await;
-        let due = service.security_events.take_due(service.clock.monotonic());
-        if due.is_empty() {
-            continue;
-        }
-        let written = service.job_store.audit_log.write_security_events(due.clone());
-        if let Err(error) = written.await {
-            warn!(error.message = %error, "cannot write audit entries of security events");
-            service.security_events.put_back(due);
-        }
     }
 }
 

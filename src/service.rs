@@ -12,6 +12,7 @@ use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_domain::partner::caps::Caps;
 use vouchsafe_domain::sandbox_fault::SandboxFaults;
+use vouchsafe_domain::vendor::VendorNetwork;
 use vouchsafe_procurement::ProcurementService;
 use vouchsafe_security::concurrency_limit::ConcurrencyLimit;
 use vouchsafe_security::console_url::ConsoleUrl;
@@ -84,6 +85,7 @@ pub(crate) struct Service {
     pub(crate) identity_provider: Option<Box<OidcProvider>>,
     /// Which changes need a second operator.
     pub(crate) four_eyes: FourEyes,
+    pub(crate) vendor_network: VendorNetwork,
     pub(crate) reconciliation_preview: Preview,
     /// The settings in force, without secrets.
     pub(crate) settings: Vec<EffectiveSetting>,

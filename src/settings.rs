@@ -32,6 +32,7 @@ use self::oidc::OidcArgs;
 pub use self::preview::Preview;
 use self::tls::TlsArgs;
 use crate::tls::TlsFiles;
+use vouchsafe_domain::vendor::VendorNetwork;
 use vouchsafe_security::client_address::TrustedProxies;
 use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::environment::Environment;
@@ -174,6 +175,15 @@ pub struct ServeSettings {
     )]
     webhook_loopback: Option<bool>,
 
+    /// Where the servers of vendors may be: public (https to public addresses) or any [default: public in production, any in the sandbox].
+    #[arg(
+        long,
+        env = "VOUCHSAFE_VENDOR_NETWORK",
+        value_name = "public|any",
+        value_parser = vouchsafe_domain::arguments::enum_parser::<VendorNetwork>()
+    )]
+    vendor_network: Option<VendorNetwork>,
+
     /// Number of days for which delivery attempts of webhooks are logged; 0 logs none.
     #[arg(long, env = "VOUCHSAFE_DELIVERY_LOG_DAYS", default_value_t = 30, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(0..=366))]
     pub delivery_log_days: u16,
@@ -290,6 +300,14 @@ impl ServeSettings {
     pub fn four_eyes(&self) -> FourEyes {
         let default = || FourEyes::default_of(self.environment);
         self.four_eyes.clone().unwrap_or_else(default)
+    }
+
+    #[must_use]
+    pub fn vendor_network(&self) -> VendorNetwork {
+        self.vendor_network.unwrap_or(match self.environment {
+            Environment::Sandbox => VendorNetwork::Any,
+            Environment::Production => VendorNetwork::Public,
+        })
     }
 
     /// Whether webhooks may be delivered to this machine. A listener behind a proxy is published, also on loopback.

@@ -255,12 +255,13 @@ async fn build_service(
         &metrics.connections(),
     );
     database::prepare(&store, settings.environment).await?;
-    operators::prepare(&store, settings, directory.path()).await?;
     database::check_connections(&store, settings).await?;
     let keyring = Keyring::open(store.data_keys.clone(), wrapping_keys)
         .await
         .context("unlock the data keys")?;
     let keyring = Arc::new(keyring);
+    database::unlock_grants(&store, settings.environment, &keyring).await?;
+    operators::prepare(&store, settings, directory.path()).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let audit_export = AuditExport::new(
         export_targets,
@@ -285,6 +286,7 @@ async fn build_service(
         Arc::clone(&catalogue),
         Arc::clone(&clock),
         metrics.vendors(),
+        settings.vendor_network(),
     ));
     let procurement = Spawner::on_arbiter(threads.procurement.clone());
     let sender = HttpSender::new(SenderConfig {
@@ -332,6 +334,7 @@ async fn build_service(
         console_url: settings.console_url(),
         identity_provider,
         four_eyes: settings.four_eyes(),
+        vendor_network: settings.vendor_network(),
         reconciliation_preview: settings.reconciliation_preview,
         settings: settings.effective.clone(),
         clock,

@@ -11,8 +11,8 @@ use super::routing::resource;
 
 /// A method of a path.
 pub(crate) struct Endpoint {
-    method: Method,
-    path: &'static str,
+    pub(super) method: Method,
+    pub(super) path: &'static str,
     route: Route,
     describe: fn(Operation) -> Operation,
 }

@@ -41,6 +41,12 @@ fn derived_values(serve: &ServeSettings) -> Vec<(&'static str, Option<String>)> 
         ("VOUCHSAFE_WEBHOOK_LOOPBACK", Some(on_or_off(loopback))),
         ("VOUCHSAFE_ROTATIONS_PER_DAY", Some(rotations.to_string())),
     ];
+    if serve.vendor_network.is_none() {
+        derived.push((
+            "VOUCHSAFE_VENDOR_NETWORK",
+            Some(serve.vendor_network().into_str().to_owned()),
+        ));
+    }
     if serve.four_eyes.is_none() {
         derived.push(("VOUCHSAFE_FOUR_EYES", Some(on_or_off(serve.four_eyes().is_on()))));
     }

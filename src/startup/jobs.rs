@@ -14,6 +14,7 @@ pub(super) fn reconciliation(service: &Service) -> ReconciliationJob {
         stock: service.job_store.stock.clone(),
         vendors: service.job_store.vendors.clone(),
         catalogue: Arc::clone(&service.catalogue),
+        network: service.vendor_network,
         keyring: Arc::clone(&service.keyring),
         clock: Arc::clone(&service.clock),
         metrics: service.metrics.vendors(),

@@ -49,6 +49,8 @@ pub(super) async fn prepare(
         operator: OperatorName::built_in_admin(),
         hash: secrets::sandbox_token(data_dir)?,
         expires_at: None,
+        session_id: None,
+        activation: None,
     };
     let stored = store.operators.ensure_token(token, AuditActor::service());
     stored.await.context("store the operator token of the sandbox")

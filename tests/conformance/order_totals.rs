@@ -9,6 +9,7 @@ use vouchsafe_actors::ports::store::{LaneStore, Store as _};
 use vouchsafe_domain::cap::{CapCheck, CapCounter};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::partner::caps::Caps;
+use vouchsafe_security::vault::grant_key::GrantKey;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::Subject as _;
 use vouchsafe_store::{AuditActor, PgNode, PgStore};
@@ -72,6 +73,7 @@ async fn insert_debits(subject: &PgSubject, count: u32) {
 /// Sets an order rate as an operator does.
 async fn set_order_rate(store: &PgStore) {
     let caps: Caps = serde_json::from_str(r#"{"approval_over":{"within_s":3600,"orders":1000000}}"#).unwrap();
+    store.grants.unlock(GrantKey::from_bytes([1; 32]));
     let changed = store
         .partners
         .change(

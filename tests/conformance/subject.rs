@@ -138,6 +138,14 @@ impl PgSubject {
             .execute(&self.pool)
             .await
             .unwrap();
+        sqlx::query(
+            "INSERT INTO audit_log (operator, action, subject)
+             VALUES ('service', 'credential.issue', $1)",
+        )
+        .bind(credential_id.to_string())
+        .execute(&self.pool)
+        .await
+        .unwrap();
         CodeRetrieval {
             partner_id,
             order_id,

@@ -5,7 +5,7 @@ use time::Duration;
 use tokio::runtime::Handle;
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_domain::ids::{ChangeRequestId, CredentialId, PartnerId};
-use vouchsafe_store::{ChangedObjects, PgStore};
+use vouchsafe_store::{ChangedObjects, LoadedAccess, PgStore};
 use vouchsafe_test_harness::Database;
 use vouchsafe_verify as verify;
 
@@ -20,7 +20,12 @@ const INSERT_CREDENTIALS: &str = "
      CROSS JOIN (VALUES (3, now() - interval '1 year', NULL::timestamptz, NULL),
                         (2, NULL, now() - interval '1 day', NULL),
                         (1, NULL, NULL, '00000000-0000-0000-0000-000000000003'))
-           AS c (number, not_after, revoked_at, rotated_from)";
+           AS c (number, not_after, revoked_at, rotated_from);
+    INSERT INTO audit_log (operator, action, subject, partner_id)
+    SELECT 'admin', a.action, 'cred_' || replace(c.credential_id::text, '-', ''), c.partner_id
+      FROM credentials AS c
+      JOIN (VALUES ('credential.issue'), ('credential.revoke')) AS a (action)
+        ON a.action = 'credential.issue' OR c.revoked_at IS NOT NULL";
 
 fn credential(number: u128) -> CredentialId {
     CredentialId::from_uuid(uuid::Uuid::from_u128(number))
@@ -36,7 +41,11 @@ async fn ended_credentials_are_neither_loaded_nor_kept() {
         .execute(INSERT_CREDENTIALS)
         .await
         .unwrap();
-    let (partners, credentials) = store.load_access().await.unwrap();
+    let LoadedAccess {
+        partners,
+        credentials,
+        ..
+    } = store.load_access().await.unwrap();
     let ids: Vec<_> = credentials
         .iter()
         .map(|credential| credential.credential_id)
@@ -50,7 +59,11 @@ async fn ended_credentials_are_neither_loaded_nor_kept() {
         credentials: vec![credential(2)],
         ..ChangedObjects::default()
     };
-    let (partners, credentials) = store.load_changed_access(changed).await.unwrap();
+    let LoadedAccess {
+        partners,
+        credentials,
+        ..
+    } = store.load_changed_access(changed).await.unwrap();
     assert!(partners.is_empty() && credentials.len() == 1 && credentials[0].revoked_at.is_some());
     assert_eq!(store.purge_ended().await.unwrap(), 1);
     let partner = PartnerId::from_uuid(uuid::Uuid::from_u128(9));

@@ -187,7 +187,7 @@ async fn family_of_older_credentials_is_found_and_outlives_its_first() {
     let store = PgStore::open(database.service_options(), Handle::current()).credentials;
     let credential = |number| CredentialId::from_uuid(Uuid::from_u128(number));
     let families = async || {
-        let (_, mut credentials) = store.load_access().await.unwrap();
+        let mut credentials = store.load_access().await.unwrap().credentials;
         credentials.sort_by_key(|credential| credential.credential_id);
         let families = credentials.iter().map(|credential| credential.family_id);
         families.collect::<Vec<_>>()

@@ -7,6 +7,7 @@ use vouchsafe_test_harness::{
     Instance, Operator, Partner, expect_error, expect_success, id_of, json_of, text_of, unique,
 };
 
+use crate::activation::activate;
 use crate::commands::{run_with, utf8};
 use crate::payouts::{payout_body, request_payout};
 
@@ -250,7 +251,8 @@ async fn access_of_partners_and_operators_needs_second_operator() {
     }
     let new = json!({ "name": "jo", "role": "operator" });
     let request = eyes.request(Method::POST, "/admin/v1/operators", &new).await;
-    expect_success(&eyes.confirm(&request).await, 201);
+    let created = expect_success(&eyes.confirm(&request).await, 201);
+    assert_eq!(created["active"], false);
     let tokens = "/admin/v1/operators/jo/tokens";
     let visible = eyes.admin.call_json(Method::POST, tokens, "{}").await;
     expect_error(&visible, 422, "VALIDATION_FAILED");
@@ -260,6 +262,7 @@ async fn access_of_partners_and_operators_needs_second_operator() {
     let issued = expect_success(&eyes.confirm(&request).await, 201);
     assert_eq!(issued["token"], Value::Null, "only its operator knows it");
     let mut jo = Operator::of(&eyes.service).with_token(&token);
+    activate(&mut jo, issued["activation_code"].as_str().unwrap()).await;
     let promotion = json!({ "role": "admin" });
     let request = eyes
         .request(Method::PATCH, "/admin/v1/operators/jo", &promotion)

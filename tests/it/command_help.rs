@@ -95,6 +95,7 @@ pub(crate) fn create_example_files() -> TempDir {
         ),
         ("product.json", "{\"name\":\"Books\"}"),
         ("credential.txt", "a-credential\n"),
+        ("code.txt", "a-code\n"),
     ] {
         std::fs::write(directory.path().join(name), content).unwrap();
     }
@@ -234,7 +235,7 @@ async fn operator_routes_and_commands_correspond() {
 pub(crate) fn routes() -> BTreeSet<(String, String)> {
     let document = Listener::Operator.document();
     let paths = document.served()["paths"].as_object().unwrap().iter();
-    let own = paths.filter(|(template, _)| template.starts_with("/admin/v1"));
+    let own = paths.filter(|(template, _)| template.starts_with("/admin/v1") || *template == "/activation");
     own.flat_map(|(template, item)| {
         let methods = item.as_object().unwrap().keys();
         methods.map(move |method| (method.to_uppercase(), template.clone()))

@@ -6,7 +6,24 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-use vouchsafe_test_harness::{Instance, Operator, free_address, program, shared, unique};
+use sqlx::ConnectOptions as _;
+use vouchsafe_test_harness::{Database, Instance, Operator, free_address, program, shared, unique};
+
+use crate::production::MASTER_KEY;
+
+/// Runs a command with `--json` on the database of a production service, as the service's role.
+pub(crate) fn run_in_production(database: &Database, arguments: &[&str]) -> Value {
+    let output = Command::new(program())
+        .args(arguments)
+        .arg("--json")
+        .env("DATABASE_URL", database.service_options().to_url_lossy().as_str())
+        .env("VOUCHSAFE_MASTER_KEY", MASTER_KEY)
+        .env("VOUCHSAFE_ENVIRONMENT", "production")
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+}
 
 pub(crate) fn run(arguments: &[&str]) -> Output {
     run_with(shared(), arguments, None)

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests panic on failure")]
 
 mod access;
+mod activation;
 mod api_scopes;
 mod approvals;
 mod audit_export;
@@ -35,6 +36,7 @@ mod events;
 mod exit_codes;
 mod expiry;
 mod foreign_ids;
+mod forged_grants;
 mod fulfilment;
 mod http_edge_cases;
 mod id_tokens;
@@ -100,6 +102,7 @@ mod search;
 mod security_events;
 mod service_manager;
 mod service_role;
+mod settings_token;
 mod shared_deliveries;
 mod shared_limits;
 mod shutdown;

@@ -154,7 +154,10 @@ async fn admin_sees_and_unlinks_the_identity_of_an_operator() {
         expect_error(&refused, 403, "FORBIDDEN");
     }
 
-    // A session that began with a link stays.
+    let tokens = "/admin/v1/operators/jane@example.com/tokens";
+    let issued = admin.send_json(Method::POST, tokens, &json!({})).await;
+    let mut by_token = Operator::of(&service).with_token(&text(&issued, "token"));
+    by_token.get("/admin/v1/partners").await;
     let mut by_link = Browser::signed_in(&service, &mut admin, "jane@example.com").await;
     let arguments = ["operator", "identity", "unlink", "jane@example.com"];
     let unlinked = run_with(&service, &arguments, None);
@@ -165,7 +168,11 @@ async fn admin_sees_and_unlinks_the_identity_of_an_operator() {
         303,
         "its session has ended"
     );
-    assert_eq!(by_link.open("/account").await.status, 200);
+    assert_eq!(by_link.open("/account").await.status, 303);
+    let refused = by_token.call_json(Method::GET, "/admin/v1/partners", "").await;
+    expect_error(&refused, 401, "INVALID_CREDENTIALS");
+    let ended = &admin.get(tokens).await["data"][0];
+    assert!(ended["revoked_at"].is_string(), "{ended}");
     let again = admin.call_json(Method::DELETE, &identities, "").await;
     assert_eq!(again.status, 204, "{again:?}");
     let trail = admin.audit_entries("subject=jane@example.com").await;

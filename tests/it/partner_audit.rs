@@ -38,11 +38,12 @@ struct Catalogue {
 }
 
 impl Catalogue {
-    async fn create(operator: &mut Operator, simulator: &VendorSimulator) -> Self {
+    async fn create(eyes: &mut FourEyes, simulator: &VendorSimulator) -> Self {
         let vendor = unique("simulated");
         let terms = json!({ "adapter": "http", "url": simulator.url, "credentials": "simulator" });
         let path = format!("/admin/v1/vendors/{vendor}");
-        operator.send_json(Method::PUT, &path, &terms).await;
+        eyes.change(Method::PUT, &path, &terms, &mut Vec::new()).await;
+        let operator = &mut eyes.admin;
         let bought = unique("bought");
         let changes = json!({ "route": "vendor", "vendor": vendor });
         operator.put_product(&bought, changes).await;
@@ -243,7 +244,7 @@ async fn resolve_and_delete_drifts(
 async fn audit_of_a_partner_has_everything_about_it_and_nothing_of_another() {
     let mut eyes = FourEyes::start();
     let simulator = VendorSimulator::start(&[]);
-    let catalogue = Catalogue::create(&mut eyes.admin, &simulator).await;
+    let catalogue = Catalogue::create(&mut eyes, &simulator).await;
     let mut walks = Vec::new();
     for _ in 0..2 {
         let mut partner = eyes.admin.add_partner("500").await;

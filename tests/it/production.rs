@@ -1,6 +1,7 @@
 //! Production environment: certified credentials only, no mock vendor, no start without keys or durability.
 
 use std::io::{Read as _, Write as _};
+use std::process::Command;
 
 use hyper::Method;
 use hyper::header::HeaderMap;
@@ -11,7 +12,9 @@ use vouchsafe_api_client::signer::Credentials;
 use vouchsafe_private_postgres::Durability;
 
 use vouchsafe_test_harness::Database;
-use vouchsafe_test_harness::{Instance, Operator, Partner, Sale, expect_error, expect_success, unique};
+use vouchsafe_test_harness::{
+    Instance, Operator, Partner, Sale, expect_error, expect_success, program, unique,
+};
 
 pub(crate) const MASTER_KEY: &str = "abababababababababababababababababababababababababababababababab";
 const TOKEN: &str = "a token of thirty-two characters";
@@ -316,7 +319,7 @@ fn invalid_setting_is_reported_before_database_connection() {
         ("VOUCHSAFE_LOG", "info,vouchsafe=loud", "VOUCHSAFE_LOG"),
     ] {
         let directory = tempfile::tempdir().unwrap();
-        let mut command = std::process::Command::new(vouchsafe_test_harness::program());
+        let mut command = Command::new(program());
         command
             .args(["--environment", "production", "serve", "--data-dir"])
             .arg(directory.path());
@@ -336,7 +339,7 @@ fn invalid_setting_is_reported_before_database_connection() {
 fn database_without_verified_tls_is_rejected_by_service_and_commands() {
     for command in ["serve", "migrate", "verify"] {
         let directory = tempfile::tempdir().unwrap();
-        let output = std::process::Command::new(vouchsafe_test_harness::program())
+        let output = Command::new(program())
             .args(["--environment", "production", "--master-key", MASTER_KEY, command])
             .current_dir(directory.path())
             .env(
@@ -363,7 +366,7 @@ pub(crate) fn startup_error(database: &Database) -> String {
 /// Starts as the owner of the database unless the settings have another URL.
 pub(crate) fn startup_error_with(database: &Database, settings: &[(&str, &str)]) -> String {
     let directory = tempfile::tempdir().unwrap();
-    let mut command = std::process::Command::new(vouchsafe_test_harness::program());
+    let mut command = Command::new(program());
     command
         .arg("--data-dir")
         .arg(directory.path())

@@ -1,11 +1,12 @@
 //! Sessions of browsers in production: over https only.
 
 use hyper::Method;
-use serde_json::json;
 use vouchsafe_private_postgres::Durability;
 use vouchsafe_test_harness::{Database, Operator, expect_error, expect_success};
 
 use crate::browser::Browser;
+use crate::commands::run_in_production;
+use crate::operator_accounts::text;
 use crate::production::{start_production, start_production_with};
 
 /// Over plain HTTP on loopback a browser would send the cookie to every port of the machine.
@@ -13,9 +14,9 @@ use crate::production::{start_production, start_production_with};
 async fn production_has_no_sessions_over_plain_http() {
     let database = Database::create_on(Durability::Durable).await;
     let service = start_production(&database);
-    let mut admin = Operator::of(&service);
-    let jane = json!({ "name": "jane", "role": "viewer" });
-    admin.send_json(Method::POST, "/admin/v1/operators", &jane).await;
+    let jane = run_in_production(&database, &["operator", "create", "jane", "--admin"]);
+    let jane = text(&jane, "token");
+    let mut admin = Operator::of(&service).with_token(&jane);
     let links = "/admin/v1/operators/jane/sign-in-links";
     let refused = admin.call_json(Method::POST, links, "").await;
     let error = expect_error(&refused, 403, "FORBIDDEN");
@@ -43,7 +44,8 @@ async fn production_has_no_sessions_over_plain_http() {
     drop(service);
     let https = ("VOUCHSAFE_CONSOLE_URL", "https://console.example.com");
     let service = start_production_with(&database, &[https]);
-    let issued = Operator::of(&service).call_json(Method::POST, links, "").await;
+    let mut admin = Operator::of(&service).with_token(&jane);
+    let issued = admin.call_json(Method::POST, links, "").await;
     let url = expect_success(&issued, 201)["url"].as_str().unwrap().to_owned();
     assert!(
         url.starts_with("https://console.example.com/sign-in/link?token="),

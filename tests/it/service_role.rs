@@ -210,7 +210,7 @@ async fn forged_rows_and_rewritten_audit_log_are_found_by_verify() {
         (
             "DELETE FROM audit_checkpoints; DELETE FROM audit_log WHERE action NOT LIKE 'wallet.%'"
                 .to_owned(),
-            &["audit.checkpoints.exported"],
+            &["access.audited", "audit.checkpoints.exported"],
         ),
     ] {
         sqlx::raw_sql(AssertSqlSafe(attack.clone()))

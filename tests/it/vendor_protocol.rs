@@ -16,7 +16,7 @@ use vouchsafe_domain::clock::{Clock, SystemClock};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ExpiryKind, ExpiryPolicy};
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
-use vouchsafe_domain::vendor::AdapterKind;
+use vouchsafe_domain::vendor::{AdapterKind, VendorNetwork};
 use vouchsafe_procurement::http::{HttpVendor, Timeouts};
 use vouchsafe_procurement::{
     AdapterConfig, FailureReason, InvalidResponse, PurchaseResult, Shortfall, VendorAdapter, VendorFailure,
@@ -40,6 +40,7 @@ fn terms(url: &str, credential: &str) -> AdapterConfig {
         kind: AdapterKind::Http,
         url: Some(url.parse().unwrap()),
         credential: Some(credential.to_owned().into()),
+        network: VendorNetwork::Any,
     }
 }
 

@@ -4,6 +4,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 
+use crate::change_requests::FourEyes;
 use crate::commands::{run_error, run_json, run_ok};
 use vouchsafe_test_harness::{
     Instance, Operator, ServiceDatabase, WAIT_TIMEOUT, eventually, expect_error, expect_success, shared,
@@ -288,4 +289,60 @@ fn vendor_commands_put_and_list() {
         refused.contains("credentials") && refused.contains("VALIDATION_FAILED"),
         "{refused}"
     );
+}
+
+#[tokio::test]
+async fn url_of_a_vendor_needs_a_second_operator_and_a_public_address() {
+    let mut eyes = FourEyes::start();
+    let path = "/admin/v1/vendors/acme";
+    let terms =
+        |url: &str, concurrency: u16| json!({ "adapter": "http", "url": url, "concurrency": concurrency });
+    let with_credentials = |url: &str| {
+        let mut body = terms(url, 4);
+        body["credentials"] = CREDENTIAL.into();
+        body
+    };
+    let request = eyes
+        .request(Method::PUT, path, &with_credentials("http://127.0.0.1:9"))
+        .await;
+    let shown = eyes.admin.get(&request).await;
+    assert_eq!(
+        shown["details"],
+        json!({ "adapter": "http", "url": "http://127.0.0.1:9", "concurrency": 4, "credentials_changed": true })
+    );
+    let unknown = eyes.admin.call_json(Method::GET, path, "").await;
+    expect_error(&unknown, 404, "VENDOR_NOT_FOUND");
+    expect_success(&eyes.confirm(&request).await, 201);
+    for body in [
+        with_credentials("http://127.0.0.1:9"),
+        with_credentials("http://127.0.0.1:10"),
+    ] {
+        eyes.request(Method::PUT, path, &body).await;
+    }
+    let put = eyes
+        .admin
+        .send_json(Method::PUT, path, &terms("http://127.0.0.1:9", 8))
+        .await;
+    assert_eq!(
+        (&put["concurrency"], &put["url"]),
+        (&json!(8), &json!("http://127.0.0.1:9"))
+    );
+
+    // Without a server.
+    let manual = json!({ "adapter": "manual" });
+    eyes.admin.send_json(Method::PUT, path, &manual).await;
+
+    let service = Instance::start_with(&[("VOUCHSAFE_VENDOR_NETWORK", "public")]);
+    let mut operator = Operator::of(&service);
+    for url in [
+        "http://127.0.0.1:22",
+        "https://127.0.0.1",
+        "https://10.0.0.1/api",
+        "https://169.254.169.254",
+        "https://localhost:8443",
+    ] {
+        let body = with_credentials(url).to_string();
+        let refused = operator.call_json(Method::PUT, path, body).await;
+        expect_error(&refused, 422, "VALIDATION_FAILED");
+    }
 }

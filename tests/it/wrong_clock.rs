@@ -34,6 +34,7 @@ const SHIFT_DAYS: i64 = 400;
 /// Needed by the rows below.
 const PREPARE: &str = r#"
     INSERT INTO partners (partner_id, name, allowlist) VALUES (gen_random_uuid(), 'A partner', '{}');
+    INSERT INTO operators (name, role) VALUES ('admin', 'admin');
     INSERT INTO categories (category_id, name) VALUES ('all', 'All');
     INSERT INTO products (product_id, name, brand, category_id, vendor, currency, countries, denominations, expiry_policy, redemption,
                           route, approval, returnable, min_validity_days, low_stock_at, discontinued)

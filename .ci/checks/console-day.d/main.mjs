@@ -135,7 +135,7 @@ try {
 
   // Catalogue and stock.
   const url = `http://127.0.0.1:${env.VENDOR_PORT}`;
-  assert.match(await send("ann", "/vendors", "create", { vendor_id: "day-vendor", adapter: "http", url, credentials: "simulator" }), /day-vendor/);
+  await confirmed("ann", "/vendors", "create", { vendor_id: "day-vendor", adapter: "http", url, credentials: "simulator" });
   assert.match(await send("ann", "/vendors", "create", { vendor_id: "day-hand", adapter: "manual" }), /day-hand/);
   assert.match(await send("ann", "/categories", "create", { category_id: "day-cards", name: "Cards" }), /The category was created/);
   await addProduct("day-gift");

@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { env } from "node:process";
 
 async function send(token, method, path, body, type) {
-  const response = await fetch(`${env.ADMIN_URL}/admin/v1${path}`, {
+  const response = await fetch(`${env.ADMIN_URL}${path}`, {
     method,
     headers: { Authorization: `Bearer ${token}`, "Content-Type": type },
     body: typeof body === "string" ? body : JSON.stringify(body),
@@ -14,9 +14,14 @@ async function send(token, method, path, body, type) {
   return text ? JSON.parse(text) : {};
 }
 
-const request = (method, path, body, type = "application/json") => send(env.OPERATOR_TOKEN, method, path, body, type);
+const JSON_TYPE = "application/json";
 
-const confirm = ({ request_id }) => send(env.SECOND_TOKEN, "POST", `/requests/${request_id}/confirm`, undefined, "application/json");
+const request = (method, path, body, type = JSON_TYPE) => send(env.OPERATOR_TOKEN, method, `/admin/v1${path}`, body, type);
+
+const confirm = ({ request_id }) => send(env.SECOND_TOKEN, "POST", `/admin/v1/requests/${request_id}/confirm`, undefined, JSON_TYPE);
+
+// A token that a second operator confirmed is inactive until its holder redeems the code.
+const activate = (token, activation_code) => send(token, "POST", "/activation", { activation_code }, JSON_TYPE);
 
 // Carries a change out, with the second operator if it needs one.
 async function change(...args) {
@@ -67,7 +72,8 @@ export async function prepare() {
     await change("POST", "/operators", { name, role });
     tokens[role] = `vso_${randomBytes(32).toString("hex")}`;
     const token_sha256 = createHash("sha256").update(tokens[role]).digest("hex");
-    await change("POST", `/operators/${name}/tokens`, { token_sha256 });
+    const { activation_code } = await change("POST", `/operators/${name}/tokens`, { token_sha256 });
+    await activate(tokens[role], activation_code);
   }
   return { order: order_id, tokens, product: "console-approved" };
 }

@@ -1,7 +1,9 @@
 """Fuzzer hooks: each request carries a partner's signature or an operator's token."""
 
+import functools
 import os
 
+import requests
 import requests.auth
 import schemathesis
 
@@ -10,6 +12,8 @@ from signing import Credentials
 
 # The longest overlap of a credential with its successor.
 LONGEST_OVERLAP_S = 604_800
+
+UNKNOWN_TOKEN_ID = "otk_01900000000070008000000000000000"
 
 # Sandbox faults that the fuzzer would report as faults of the service.
 HTTP_FAULTS = ("SERVICE_UNAVAILABLE", "LOST_RESPONSE", "SLOW_RESPONSE")
@@ -47,9 +51,23 @@ def text(_context, value) -> bytes:
     return str(value).encode()
 
 
+@functools.cache
+def own_tokens() -> frozenset:
+    """IDs of the tokens of the account whose token the fuzzer sends."""
+    url = f"{os.environ['ADMIN_URL']}/admin/v1/operators/admin/tokens"
+    response = requests.get(url, auth=Token(os.environ["OPERATOR_TOKEN"]), timeout=40)
+    response.raise_for_status()
+    return frozenset(token["token_id"] for token in response.json()["data"])
+
+
 @schemathesis.hook
 def before_call(_context, case, _kwargs) -> None:
-    """Keeps the requests valid that follow: a rotation gets the longest overlap, and no fault breaks orders."""
+    """Keeps the requests valid that follow: a rotation gets the longest overlap, no fault breaks orders, and the fuzzer does not revoke its
+    own token."""
+    if case.operation.label == "DELETE /admin/v1/operator-tokens/{token_id}":
+        if case.path_parameters.get("token_id") in own_tokens():
+            case.path_parameters["token_id"] = UNKNOWN_TOKEN_ID
+        return
     if case.operation.label == "POST /api/v1/sandbox/faults" and isinstance(case.body, dict):
         if case.body.get("fault") in HTTP_FAULTS:
             case.body["fault"] = "VENDOR_TIMEOUT"

@@ -20,6 +20,7 @@ mod security_events;
 
 pub use checkpoints::{AuditCheckpoint, read_checkpoints};
 pub use export::{EXPORT_LEASE_TIME, ExportContent, ExportLease, ExportLeaseOutcome};
+pub use security_events::ForgedGrant;
 pub use vouchsafe_domain::audit_log::AuditActor;
 
 /// Longer than a transaction can last: each of its statements and pauses has a timeout.

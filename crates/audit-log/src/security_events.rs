@@ -1,11 +1,13 @@
 //! Audit entries of security events.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
-use vouchsafe_security::security_event::SecurityEventSummary;
+use vouchsafe_security::security_event::{SecurityEventReason, SecurityEventSummary};
 
 use crate::{AuditActor, AuditLog, NO_STATE};
 
@@ -26,7 +28,46 @@ struct RecordedEvents {
     last_at: OffsetDateTime,
 }
 
+/// A row without a valid HMAC, found when it was used or loaded.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct ForgedGrant {
+    pub table: &'static str,
+    /// As the audit log names the row.
+    #[serde(skip)]
+    pub subject: String,
+    /// The partner whom it concerns; `None` for a row of operators.
+    pub partner_id: Option<PartnerId>,
+}
+
 impl AuditLog {
+    /// Writes an entry per forged row.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
+    pub async fn write_forged_grants(&self, forged: BTreeSet<ForgedGrant>) -> Result<(), sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                let actor = AuditActor::service();
+                let action = SecurityEventReason::ForgedGrant.audit_action();
+                let mut transaction = pool.begin().await?;
+                for row in &forged {
+                    crate::write_of_partner(
+                        &mut transaction,
+                        &actor,
+                        row.partner_id,
+                        action,
+                        &row.subject,
+                        NO_STATE,
+                        Some(row),
+                    )
+                    .await?;
+                }
+                transaction.commit().await
+            })
+            .await
+    }
+
     /// Writes an entry per summary. After an error that leaves the outcome open they may exist, and be written again.
     ///
     /// # Errors

@@ -190,6 +190,18 @@ impl AdminClient {
         self.change(Method::POST, path, Some(body)).await
     }
 
+    /// Posts a JSON body to a route of the listener outside the admin API, and prints the resulting object.
+    pub(super) async fn post_outside_api(
+        &self,
+        path: &str,
+        body: &(impl Serialize + Sync),
+    ) -> anyhow::Result<CommandOutput> {
+        let request = self.client.post(format!("{}{path}", self.url));
+        let request = request.bearer_auth(expose(&self.token)).json(body);
+        let response = self.execute(request).await?;
+        self.show(response, output::format_object)
+    }
+
     /// Puts a JSON body and prints the resulting object.
     pub(super) async fn put(
         &self,

@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use vouchsafe_kms::WrappingKeyArgs;
 use vouchsafe_security::vault::wrapping_key::WrappingKeys;
+use vouchsafe_store::grants::{self, SealOutcome};
 use vouchsafe_store::keyring::advice;
 use vouchsafe_store::{
     CreateKeyOutcome, DataKeyError, KeyReport, NodeWrappingKeys, RequestOutcome, RewrapOutcome,
@@ -49,6 +50,9 @@ pub enum Action {
     /// Wrap all data keys with the configured key, e.g. after a change of the master key. Refused while a live node lacks that key.
     #[command(after_help = examples!["vouchsafe keys rotate"])]
     Rotate(KeysArgs),
+    /// Compute the HMACs of the rows that grant access, once, after the upgrade from an earlier version. Needs the URL of the database's owner.
+    #[command(after_help = examples!["vouchsafe keys seal"])]
+    Seal(KeysArgs),
     /// Let the service encrypt all codes under older data keys again, in the background.
     #[command(after_help = examples!["vouchsafe keys reencrypt"])]
     Reencrypt(ReencryptArgs),
@@ -88,6 +92,7 @@ pub(super) async fn run(
         Action::List(args) => list(args, json, local_service).await,
         Action::Create(args) => create(args, json, local_service).await,
         Action::Rotate(args) => rotate(args, json, local_service).await,
+        Action::Seal(args) => seal(args, json, local_service).await,
         Action::Reencrypt(args) => reencrypt(args, json, local_service).await,
     }
 }
@@ -153,6 +158,28 @@ async fn rotate(args: KeysArgs, json: bool, local_service: &LocalService) -> any
         json!({ "wrapped_by": target.as_str(), "key_ids": keys }).to_string()
     } else {
         format!("Wrapped {} data keys with {target}.", keys.len())
+    }))
+}
+
+async fn seal(args: KeysArgs, json: bool, local_service: &LocalService) -> anyhow::Result<CommandOutput> {
+    let seal = async |database, _, key| grants::seal(&database, &key).await;
+    let outcome = args
+        .database
+        .run_with_grants(&args.keys, local_service, "compute the HMACs of", seal)
+        .await?;
+    let rows = match outcome {
+        SealOutcome::Sealed(rows) => rows,
+        SealOutcome::SealedBefore => bail!(
+            "the rows of this database have their HMACs already, and they are computed once only: a row that somebody has planted \
+             since would get one. `vouchsafe verify` shows rows without a valid one. Nothing was changed"
+        ),
+    };
+    Ok(CommandOutput::from(if json {
+        json!({ "rows": rows }).to_string()
+    } else {
+        format!(
+            "Computed the HMACs of {rows} rows. Rows without one grant nothing from now on; all sessions have ended."
+        )
     }))
 }
 

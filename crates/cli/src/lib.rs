@@ -37,6 +37,7 @@ mod upload;
 mod vendor;
 mod verify;
 mod verify_checkpoints;
+mod verify_grants;
 mod vouchers;
 mod wallet;
 mod webhook;

@@ -6,19 +6,22 @@
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use reqwest::Method;
+use secrecy::zeroize::Zeroizing;
 use serde::Serialize;
 use time::Duration;
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_domain::operator::{OperatorName, Role};
 use vouchsafe_domain::operator_session::SessionFilter;
+use vouchsafe_kms::WrappingKeyArgs;
 use vouchsafe_security::operator_token::{OperatorToken, TokenKind};
 use vouchsafe_store::operators::{self, IssueLinkOutcome, NewOperatorToken};
 use vouchsafe_wire::operator::operators::{
-    IssueTokenRequest, IssuedOperatorToken, NewOperator, OperatorPatch,
+    ActivationRequest, IssueTokenRequest, IssuedOperatorToken, NewOperator, OperatorPatch,
 };
 use vouchsafe_wire::operator::sessions::SignInLink;
 
 use super::admin::{AdminClient, ListArgs, NO_BODY, RequestArgs};
+use super::call::read_text;
 use super::database::DatabaseArgs;
 use super::examples::examples;
 use super::exit::UsageError;
@@ -26,15 +29,17 @@ use super::id::{ObjectRef as _, OperatorRef, OperatorSessionRef, OperatorTokenRe
 use super::table::{Column, column, text};
 use super::{CommandOutput, LocalService, output};
 
-const COLUMNS: [Column; 4] = [
+const COLUMNS: [Column; 5] = [
     column("NAME", "name"),
     column("ROLE", "role"),
     column("DISABLED", "disabled"),
+    column("ACTIVE", "active"),
     column("CREATED", "created_at"),
 ];
 
-const TOKEN_COLUMNS: [Column; 5] = [
+const TOKEN_COLUMNS: [Column; 6] = [
     column("TOKEN", "token_id"),
+    column("ACTIVE", "active"),
     column("UNTIL", "expires_at"),
     column("REVOKED", "revoked_at"),
     column("USED", "last_used_at"),
@@ -92,6 +97,8 @@ pub struct SignInArgs {
     #[arg(long)]
     pub(super) break_glass: bool,
     #[command(flatten)]
+    keys: Box<WrappingKeyArgs>,
+    #[command(flatten)]
     database: DatabaseArgs,
 }
 
@@ -113,6 +120,8 @@ pub struct CreateArgs {
     #[command(flatten)]
     token: IssueTokenRequest,
     #[command(flatten)]
+    keys: Box<WrappingKeyArgs>,
+    #[command(flatten)]
     database: DatabaseArgs,
 }
 
@@ -126,7 +135,7 @@ pub enum IdentityAction {
         #[command(flatten)]
         list: ListArgs,
     },
-    /// Unlink an account from its person, and end the sessions that began at the identity provider.
+    /// Unlink an account from its person: its sessions end and its API tokens are revoked.
     #[command(after_help = examples!["vouchsafe operator identity unlink jane@example.com"])]
     Unlink(OperatorRef),
 }
@@ -143,6 +152,12 @@ pub enum TokenAction {
         operator: OperatorRef,
         #[command(flatten)]
         list: ListArgs,
+    },
+    /// Activate your new token, which another operator confirmed, with the code that they gave you.
+    #[command(after_help = examples!["vouchsafe operator token activate @code.txt"])]
+    Activate {
+        /// The code: @FILE, - for standard input, or the text. It works once, and with your token alone.
+        code: String,
     },
     /// Revoke a token, effective at once.
     #[command(after_help = examples!["vouchsafe operator token revoke TOKEN_ID"])]
@@ -168,6 +183,12 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         Action::Token(TokenAction::List { operator, list }) => {
             let path = format!("{}/tokens", operator.path());
             admin.list(&path, &list, &TOKEN_COLUMNS).await
+        }
+        Action::Token(TokenAction::Activate { code }) => {
+            // A file ends with a line feed, which is not part of the code.
+            let code = Zeroizing::new(read_text(&code)?);
+            let request = ActivationRequest::new(code.trim().into());
+            admin.post_outside_api("/activation", &request).await
         }
         Action::Token(TokenAction::Revoke(token)) => {
             let response = admin.call(Method::DELETE, &token.path(), NO_BODY).await?;
@@ -213,10 +234,11 @@ pub(super) async fn issue_link(
     }
     let token = OperatorToken::generate(TokenKind::SignInLink, getrandom::fill)?;
     let hash = token.hash();
-    let issue = async |database| operators::issue_sign_in_link(&database, &operator, hash).await;
+    let issue =
+        async |database, grants, _| operators::issue_sign_in_link(&database, &grants, &operator, hash).await;
     let outcome = args
         .database
-        .run(local_service, "issue a sign-in link in", issue)
+        .run_with_grants(&args.keys, local_service, "issue a sign-in link in", issue)
         .await?;
     let expires_at = match outcome {
         IssueLinkOutcome::Issued { expires_at } => expires_at,
@@ -253,15 +275,18 @@ pub(super) async fn create_admin(
         operator: args.name,
         hash: token.hash(),
         expires_at: Some(SystemClock::new().now() + Duration::days(days.into())),
+        session_id: None,
+        activation: None,
     };
-    let create = async |database| operators::create_admin(&database, &new).await;
+    let create = async |database, grants, _| operators::create_admin(&database, &grants, &new).await;
     let summary = args
         .database
-        .run(local_service, "create an operator in", create)
+        .run_with_grants(&args.keys, local_service, "create an operator in", create)
         .await?;
     let issued = IssuedOperatorToken {
         summary,
         token: Some(token.expose().into()),
+        activation_code: None,
     };
     show_object(&issued, json)
 }

@@ -12,6 +12,7 @@ use sqlx::Connection as _;
 use sqlx::postgres::PgConnectOptions;
 use vouchsafe_kms::WrappingKeyArgs;
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
+use vouchsafe_security::vault::grant_key::GrantKey;
 use vouchsafe_security::vault::wrapping_key::WrappingKeys;
 use vouchsafe_store::ExportContent;
 use vouchsafe_store::keyring::{self, KeyringError};
@@ -20,6 +21,7 @@ use vouchsafe_verify::{self as verify, Finding, VerifyProgress, VerifyRun, Verif
 use super::database::DatabaseArgs;
 use super::examples::examples;
 use super::verify_checkpoints::{self, ExportedFile};
+use super::verify_grants;
 use super::{CommandOutput, LocalService};
 
 /// How often the progress is printed and the position saved. A check that is resumed repeats no more than this.
@@ -48,7 +50,7 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "checkpoints")]
     audit_export: Option<PathBuf>,
 
-    /// Keys with which the HMACs of audit checkpoints are checked.
+    /// Keys with which the HMACs of audit checkpoints and of rows that grant access are checked.
     #[command(flatten)]
     keys: WrappingKeyArgs,
 
@@ -72,7 +74,7 @@ pub(super) async fn run(
         // Standard error may be closed.
         drop(writeln!(
             io::stderr(),
-            "verify: the HMACs of audit checkpoints are not checked: VOUCHSAFE_MASTER_KEY is not set"
+            "verify: the HMACs of audit checkpoints and of rows that grant access are not checked: VOUCHSAFE_MASTER_KEY is not set"
         ));
     }
     let resume = args.resume.as_deref();
@@ -89,8 +91,8 @@ pub(super) async fn run(
     };
     let check = async |options| {
         // A key of another database is an error at once, and not after the hours of a check.
-        let key = match load_checkpoint_key(&options, wrapping.as_ref()).await {
-            Ok(key) => key,
+        let keys = match load_mac_keys(&options, wrapping.as_ref()).await {
+            Ok(keys) => keys,
             Err(KeyringError::Store(error)) => return Err(error),
             Err(error) => return Ok(Err(error.into())),
         };
@@ -99,7 +101,11 @@ pub(super) async fn run(
             Err(error) => return Ok(Err(error)),
         };
         let mut connection = verify::connect(&options).await?;
-        let checked = verify_checkpoints::check(&mut connection, key, exported).await;
+        let (checkpoint_key, grant_key) = keys.unzip();
+        let checked = verify_checkpoints::check(&mut connection, checkpoint_key, exported).await;
+        if let Some(key) = grant_key {
+            findings.push(verify_grants::check(&mut connection, &key).await?);
+        }
         connection.close().await?;
         Ok(checked.map(|checked| {
             findings.extend(checked);
@@ -122,17 +128,17 @@ pub(super) async fn run(
     })
 }
 
-async fn load_checkpoint_key(
+async fn load_mac_keys(
     options: &PgConnectOptions,
     wrapping: Option<&WrappingKeys>,
-) -> Result<Option<CheckpointKey>, KeyringError> {
+) -> Result<Option<(CheckpointKey, GrantKey)>, KeyringError> {
     let Some(wrapping) = wrapping else {
         return Ok(None);
     };
     let mut connection = verify::connect(options).await?;
-    let key = keyring::load_checkpoint_key(&mut connection, wrapping).await?;
+    let keys = keyring::load_mac_keys(&mut connection, wrapping).await?;
     connection.close().await?;
-    Ok(key)
+    Ok(keys)
 }
 
 /// The inner error concerns the file.

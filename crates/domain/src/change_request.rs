@@ -25,6 +25,8 @@ labels! {
         OperatorCreate,
         OperatorChange,
         OperatorTokenIssue,
+        /// URL or credentials of a vendor.
+        VendorPut,
     }
 }
 

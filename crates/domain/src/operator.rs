@@ -9,14 +9,17 @@ use time::OffsetDateTime;
 
 use crate::ids::OperatorTokenId;
 
-/// The account of the token in the settings and of the sandbox's first token. The schema creates it.
+/// The account of the sandbox's first token.
 pub const BUILT_IN_ADMIN: &str = "admin";
+
+/// The name under which the token in the settings acts. It is no account.
+const SETTINGS_TOKEN: &str = "settings-token";
 
 /// Longest name in characters.
 pub const MAX_NAME_LENGTH: usize = 64;
 
 /// Actors of the audit log that are no operators.
-const RESERVED_NAMES: [&str; 2] = ["service", "command-line"];
+const RESERVED_NAMES: [&str; 3] = ["service", "command-line", SETTINGS_TOKEN];
 
 /// Permissions of an operator; each role includes the roles before it.
 #[derive(
@@ -62,8 +65,8 @@ pub struct OperatorName(String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "expected 1 to {MAX_NAME_LENGTH} characters of a-z, 0-9 and .@-, the first of them a letter or digit; `service` and \
-     `command-line` are reserved"
+    "expected 1 to {MAX_NAME_LENGTH} characters of a-z, 0-9 and .@-, the first of them a letter or digit; `service`, \
+     `command-line` and `settings-token` are reserved"
 )]
 pub struct InvalidOperatorName;
 
@@ -72,6 +75,23 @@ impl OperatorName {
     #[must_use]
     pub fn built_in_admin() -> Self {
         Self(BUILT_IN_ADMIN.to_owned())
+    }
+
+    /// The actor of the token in the settings.
+    #[must_use]
+    pub fn settings_token() -> Self {
+        Self(SETTINGS_TOKEN.to_owned())
+    }
+
+    /// Parses the name of an account or of the token in the settings, as the service has stored it.
+    ///
+    /// # Errors
+    /// [`InvalidOperatorName`] for every other text.
+    pub fn from_stored(text: &str) -> Result<Self, InvalidOperatorName> {
+        if text == SETTINGS_TOKEN {
+            return Ok(Self::settings_token());
+        }
+        text.parse()
     }
 
     #[must_use]
@@ -118,6 +138,8 @@ pub struct OperatorAccount {
     pub role: Role,
     /// Whether all tokens and sessions of the operator are refused.
     pub disabled: bool,
+    /// Whether the account can be used. One that a second operator has confirmed is inactive until a token of it is activated.
+    pub active: bool,
     /// Time of creation.
     #[serde(with = "crate::timestamp")]
     pub created_at: OffsetDateTime,
@@ -156,6 +178,8 @@ pub struct OperatorTokenSummary {
     #[serde(with = "crate::timestamp::option")]
     #[cfg_attr(feature = "utoipa", schema(required))]
     pub revoked_at: Option<OffsetDateTime>,
+    /// Whether the token can be used. One that a second operator has confirmed is inactive until its holder redeems the activation code.
+    pub active: bool,
 }
 
 #[cfg(test)]
@@ -178,6 +202,7 @@ mod tests {
             "jané",
             "service",
             "command-line",
+            "settings-token",
             &too_long,
         ] {
             assert_eq!(
@@ -186,6 +211,16 @@ mod tests {
                 "{invalid}"
             );
         }
+    }
+
+    #[test]
+    fn stored_name_is_an_account_or_the_settings_token() {
+        assert_eq!(
+            OperatorName::from_stored("settings-token"),
+            Ok(OperatorName::settings_token())
+        );
+        assert_eq!(OperatorName::from_stored("jane"), "jane".parse());
+        assert!(OperatorName::from_stored("service").is_err());
     }
 
     #[test]

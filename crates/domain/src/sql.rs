@@ -32,6 +32,9 @@ use crate::webhook::DisabledReason;
 
 macro_rules! text_column {
     ($($name:ty => $text:expr,)+) => {$(
+        text_column!($name, $text, |text: &str| text.parse());
+    )+};
+    ($name:ty, $text:expr, $parse:expr) => {
         impl Type<Postgres> for $name {
             fn type_info() -> PgTypeInfo {
                 <str as Type<Postgres>>::type_info()
@@ -57,10 +60,11 @@ macro_rules! text_column {
 
         impl<'r> Decode<'r, Postgres> for $name {
             fn decode(value: PgValueRef<'r>) -> Result<Self, Box<dyn Error + Send + Sync>> {
-                Ok(<&str as Decode<Postgres>>::decode(value)?.parse()?)
+                let parse: fn(&str) -> Result<Self, _> = $parse;
+                Ok(parse(<&str as Decode<Postgres>>::decode(value)?)?)
             }
         }
-    )+};
+    };
 }
 
 text_column! {
@@ -80,7 +84,6 @@ text_column! {
     FulfilmentSource => |source| source.into_str(),
     LastResponse => |answer| answer.into_str(),
     LedgerKind => |kind| kind.into_str(),
-    OperatorName => |name| name.as_str(),
     OrderStatus => |status| status.into_str(),
     PayoutStatus => |status| status.into_str(),
     PendingReason => |reason| reason.into_str(),
@@ -91,6 +94,8 @@ text_column! {
     SupplyRoute => |route| route.into_str(),
     VoucherSource => |source| source.into_str(),
 }
+
+text_column!(OperatorName, |name| name.as_str(), OperatorName::from_stored);
 
 /// A column of type `text[]`.
 impl Type<Postgres> for Allowlist {

@@ -53,6 +53,14 @@ impl UnknownAdapter {
 }
 
 labels! {
+    /// Where the servers of vendors may be.
+    pub enum VendorNetwork: "lowercase", "Where the servers of vendors may be: `public` (https to public addresses) or `any`." {
+        Public,
+        Any,
+    }
+}
+
+labels! {
     /// State of a vendor's circuit breaker.
     pub enum CircuitState: "snake_case",
         "State of a circuit breaker: `closed` (calls pass), `open` (calls are rejected until the next probe) or `half_open` (one call \

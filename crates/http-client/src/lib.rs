@@ -1,6 +1,10 @@
-//! HTTP client builder for requests to vendors and other servers: no redirects and no proxy, because requests contain secrets.
+//! HTTP client builder for requests to vendors and other servers: no redirects and no proxy, because requests contain secrets. SSRF guard
+//! for URLs that operators and partners set.
 
+mod address;
+pub mod resolver;
 pub mod tls;
+pub mod url_policy;
 
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};

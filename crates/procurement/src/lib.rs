@@ -34,7 +34,7 @@ use secrecy::SecretString;
 use time::Date;
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::purchase::BuyRequest;
-use vouchsafe_domain::vendor::AdapterKind;
+use vouchsafe_domain::vendor::{AdapterKind, VendorNetwork};
 use vouchsafe_store::VendorWithCredential;
 use vouchsafe_store::keyring::Keyring;
 
@@ -54,6 +54,8 @@ pub struct AdapterConfig {
     pub url: Option<VendorUrl>,
     /// Required for [`AdapterKind::Http`].
     pub credential: Option<SecretString>,
+    /// Where its server may be.
+    pub network: VendorNetwork,
 }
 
 /// The adapter of one vendor, shared by all its purchases: it holds the vendor's circuit breaker.
@@ -80,6 +82,7 @@ impl VendorAdapter {
     async fn open(
         access: &VendorWithCredential,
         keyring: &Keyring,
+        network: VendorNetwork,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, String> {
         let VendorWithCredential { vendor, credential } = access;
@@ -95,6 +98,7 @@ impl VendorAdapter {
             url: url.map_err(|_| "the vendor's url is invalid; put it again")?,
             credential: credential
                 .map_err(|error| format!("cannot decrypt the vendor's credential: {error}"))?,
+            network,
         };
         Self::connect(&config, clock).map_err(|error| error.to_string())
     }
@@ -159,9 +163,32 @@ mod tests {
             kind,
             url: url.map(|url| url.parse().unwrap()),
             credential: credential.map(SecretString::from),
+            network: VendorNetwork::Any,
         };
         assert!(!format!("{config:?}").contains("a-secret"));
         VendorAdapter::connect(&config, Arc::new(SystemClock::new()))
+    }
+
+    #[test]
+    fn vendor_on_a_private_address_is_refused_where_public_ones_are_required() {
+        for (url, is_accepted) in [
+            ("https://vendor.example", true),
+            ("http://127.0.0.1:22", false),
+            ("https://127.0.0.1", false),
+            ("https://10.0.0.1/api", false),
+            ("https://169.254.169.254", false),
+            ("https://[::1]", false),
+        ] {
+            let config = AdapterConfig {
+                kind: AdapterKind::Http,
+                url: Some(url.parse().unwrap()),
+                credential: Some("a-secret".to_owned().into()),
+                network: VendorNetwork::Public,
+            };
+            let adapter = VendorAdapter::connect(&config, Arc::new(SystemClock::new()));
+            let is_refused = matches!(adapter, Err(AdapterError::Refused(_)));
+            assert_eq!(is_refused, !is_accepted, "{url}");
+        }
     }
 
     #[test]

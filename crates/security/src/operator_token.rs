@@ -1,4 +1,4 @@
-//! Tokens of operators, for the API, a session or a sign-in link: generated text with a prefix for secret scanners, stored as a
+//! Tokens of operators, for the API, a session, a sign-in link or an activation: generated text with a prefix for secret scanners, stored as a
 //! hash.
 
 use std::fmt;
@@ -19,6 +19,8 @@ pub enum TokenKind {
     Session,
     /// A one-time link that begins a session.
     SignInLink,
+    /// A one-time code that activates a token of the API.
+    Activation,
 }
 
 impl TokenKind {
@@ -29,6 +31,7 @@ impl TokenKind {
             Self::Api => "vso_",
             Self::Session => "vsn_",
             Self::SignInLink => "vsl_",
+            Self::Activation => "vsa_",
         }
     }
 }
@@ -99,6 +102,11 @@ impl OperatorTokenHash {
     }
 
     /// As stored.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0

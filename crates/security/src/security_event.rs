@@ -17,6 +17,8 @@ pub enum SecurityEventReason {
     OperatorToken,
     /// The token of a browser's session is unknown.
     OperatorSession,
+    /// A row of the database that grants access has no valid HMAC: somebody has written it without the service.
+    ForgedGrant,
     /// A sign-in link is unknown or used up, or the identity provider or the accounts refuse the person.
     OperatorSignIn,
     /// The token of a request for the metrics is wrong.
@@ -24,8 +26,9 @@ pub enum SecurityEventReason {
 }
 
 impl SecurityEventReason {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::ForeignAddress,
+        Self::ForgedGrant,
         Self::OperatorToken,
         Self::OperatorSession,
         Self::OperatorSignIn,
@@ -37,6 +40,7 @@ impl SecurityEventReason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ForeignAddress => "foreign_address",
+            Self::ForgedGrant => "forged_grant",
             Self::OperatorToken => "operator_token",
             Self::OperatorSession => "operator_session",
             Self::OperatorSignIn => "operator_sign_in",
@@ -49,6 +53,7 @@ impl SecurityEventReason {
     pub const fn audit_action(self) -> &'static str {
         match self {
             Self::ForeignAddress => "security.foreign_address",
+            Self::ForgedGrant => "security.forged_grant",
             Self::OperatorToken => "security.operator_token",
             Self::OperatorSession => "security.operator_session",
             Self::OperatorSignIn => "security.operator_sign_in",

@@ -18,6 +18,7 @@ use vouchsafe_domain::operator::{OperatorAccount, OperatorName};
 
 use self::trail::{audit_change, find_partner};
 use super::database::{Database, Statement};
+use vouchsafe_operators::grants::Grants;
 
 /// Until then a confirmed request is being carried out, and is not confirmed again. Longer than a change takes.
 const EXECUTION_TIMEOUT_S: f64 = 60.0;
@@ -87,7 +88,7 @@ macro_rules! query_requests {
 
 /// Change requests.
 #[derive(Debug, Clone)]
-pub struct ChangeRequests(pub(super) Database);
+pub struct ChangeRequests(pub(super) Database, pub(super) Grants);
 
 impl ChangeRequests {
     /// Stores a request, unless the same operator has requested the same change and it still waits. Returns the one that waits.
@@ -104,10 +105,14 @@ impl ChangeRequests {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
-                // Serializes the requests of an operator, so that a repeated call finds the first one.
-                super::operators::lock(&new.requested_by)
-                    .fetch_optional(&mut *transaction)
-                    .await?;
+                // Serializes the requests of an operator, so that a repeated call finds the first one. The token of the settings has no
+                // row that could be locked.
+                sqlx::query!(
+                    "SELECT pg_advisory_xact_lock(hashtextextended('request ' || $1::text, 0))",
+                    &new.requested_by as _,
+                )
+                .execute(&mut *transaction)
+                .await?;
                 if let Some(waiting) = find_waiting(&mut transaction, &new, is_same).await? {
                     return Ok(waiting);
                 }
@@ -141,7 +146,7 @@ impl ChangeRequests {
         &self,
         request_id: ChangeRequestId,
     ) -> Result<Option<StoredChangeRequest>, sqlx::Error> {
-        let operators = super::operators::Operators(self.0.clone());
+        let operators = vouchsafe_operators::Operators::new(self.0.clone(), self.1.clone());
         let statement = query_requests!(
             "SELECT",
             "FROM change_requests WHERE request_id = $1",

@@ -12,10 +12,12 @@ use vouchsafe_domain::api_scope::ApiScopes;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_security::credential::{ApiKeyHash, ApiSecretHash, Credential};
 use vouchsafe_security::credential_summary::CredentialSummary;
-use vouchsafe_security::registry::PartnerAccess;
+use vouchsafe_security::vault::grant_key::Grant;
 
+use super::access::LoadedAccess;
 use super::database::{Database, Statement};
 use super::partners;
+use vouchsafe_operators::grants::{Grants, StoredGrant};
 
 /// Maximum of live credentials per partner (contract §3). Leaves room for overlapping rotations on several systems.
 pub const MAX_LIVE_CREDENTIALS: i64 = 5;
@@ -52,12 +54,13 @@ macro_rules! select_credentials {
             r#"SELECT credential_id AS "credential_id: CredentialId", partner_id AS "partner_id: PartnerId",
                       key_hash AS "key_hash: [u8; 32]", secret_hash AS "secret_hash: [u8; 32]",
                        allowlist AS "allowlist: Allowlist", scopes AS "scopes: ApiScopes", not_before, not_after, revoked_at,
-                       rotated_from AS "rotated_from: CredentialId", rotated_at, first_used_at,
+                       rotated_from AS "rotated_from: CredentialId", rotated_at, first_used_at, mac,
                        COALESCE(family_id, family_of_credential_v1(credential_id)) AS "family_id!: CredentialId"
                  FROM credentials "# + $rest
             $(, $argument)*
         )
-        .map(|row| Credential {
+        .map(|row| {
+            let credential = Credential {
             credential_id: row.credential_id,
             partner_id: row.partner_id,
             key_hash: ApiKeyHash::from_bytes(row.key_hash),
@@ -71,13 +74,22 @@ macro_rules! select_credentials {
             rotated_at: row.rotated_at,
             first_used_at: row.first_used_at,
             family_id: row.family_id,
+        };
+            let stored = StoredGrant {
+                table: "credentials",
+                id: credential.credential_id.to_string(),
+                partner_id: Some(credential.partner_id),
+                grant: Grant::of_credential(&credential),
+                mac: row.mac,
+            };
+            (credential, stored)
         })
     };
 }
 
 /// Credentials of the partners.
 #[derive(Debug, Clone)]
-pub struct Credentials(pub(super) Database);
+pub struct Credentials(pub(super) Database, pub(super) Grants);
 
 impl Credentials {
     /// Loads all partners and all live credentials.
@@ -85,8 +97,18 @@ impl Credentials {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     #[boxed]
-    pub async fn load_access(&self) -> Result<(Vec<PartnerAccess>, Vec<Credential>), sqlx::Error> {
-        self.0.run(|pool| async move { load_access(&pool).await }).await
+    pub async fn load_access(&self) -> Result<LoadedAccess, sqlx::Error> {
+        let (partners, credentials) = self
+            .0
+            .run(|pool| async move {
+                let partners = partners::all().fetch_all(&pool).await?;
+                let live = select_credentials!(
+                    "WHERE revoked_at IS NULL AND (not_after IS NULL OR not_after > now())"
+                );
+                Ok((partners, live.fetch_all(&pool).await?))
+            })
+            .await?;
+        Ok(LoadedAccess::of(&self.1, partners, credentials))
     }
 
     /// Loads these partners and credentials, which may have ended.
@@ -94,13 +116,10 @@ impl Credentials {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     #[boxed]
-    pub async fn load_changed_access(
-        &self,
-        changed: ChangedObjects,
-    ) -> Result<(Vec<PartnerAccess>, Vec<Credential>), sqlx::Error> {
-        let partners = partners::find_all(&changed.partners).map(|partner| PartnerAccess::from(&partner));
-        let partners = self.0.fetch_all(partners).await?;
-        Ok((partners, self.0.fetch_all(find_all(&changed.credentials)).await?))
+    pub async fn load_changed_access(&self, changed: ChangedObjects) -> Result<LoadedAccess, sqlx::Error> {
+        let partners = self.0.fetch_all(partners::find_all(&changed.partners)).await?;
+        let credentials = self.0.fetch_all(find_all(&changed.credentials)).await?;
+        Ok(LoadedAccess::of(&self.1, partners, credentials))
     }
 
     /// Deletes the credentials that ended more than [`ENDED_DAYS`] days ago and returns their number. The audit log keeps their
@@ -132,8 +151,9 @@ impl Credentials {
         policy: CertificationPolicy,
         actor: AuditActor,
     ) -> Result<IssueOutcome, sqlx::Error> {
+        let grants = self.1.clone();
         self.0
-            .run(move |pool| async move { issue(&pool, &credential, policy, &actor).await })
+            .run(move |pool| async move { issue(&pool, &grants, &credential, policy, &actor).await })
             .await
     }
 
@@ -144,7 +164,8 @@ impl Credentials {
     #[boxed]
     pub async fn find(&self, credential_id: CredentialId) -> Result<Option<Credential>, sqlx::Error> {
         let statement = select_credentials!("WHERE credential_id = $1", credential_id as _);
-        self.0.fetch_optional(statement).await
+        let found = self.0.fetch_optional(statement).await?;
+        Ok(found.map(|(credential, _)| credential))
     }
 
     /// Lists up to `limit` credentials of a partner older than `before`, newest first, including those no longer valid.
@@ -167,16 +188,9 @@ impl Credentials {
             before as _,
             to_bigint(limit),
         );
-        self.0.fetch_all(statement).await
+        let listed = self.0.fetch_all(statement).await?;
+        Ok(listed.into_iter().map(|(credential, _)| credential).collect())
     }
-}
-
-async fn load_access(pool: &PgPool) -> Result<(Vec<PartnerAccess>, Vec<Credential>), sqlx::Error> {
-    let partners = partners::all().map(|partner| PartnerAccess::from(&partner));
-    let partners = partners.fetch_all(pool).await?;
-    let credentials =
-        select_credentials!("WHERE revoked_at IS NULL AND (not_after IS NULL OR not_after > now())");
-    Ok((partners, credentials.fetch_all(pool).await?))
 }
 
 /// Deletes up to [`PURGE_ROWS`] ended credentials. Their successors become credentials without a predecessor, and stay in their family.
@@ -211,13 +225,14 @@ async fn purge_batch(pool: &PgPool) -> Result<u64, sqlx::Error> {
 
 async fn issue(
     pool: &PgPool,
+    grants: &Grants,
     credential: &Credential,
     policy: CertificationPolicy,
     actor: &AuditActor,
 ) -> Result<IssueOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     // The lock serializes the check of the maximum.
-    let Some(partner) = partners::lock(&mut transaction, credential.partner_id).await? else {
+    let Some(partner) = partners::lock_valid(&mut transaction, grants, credential.partner_id).await? else {
         return Ok(IssueOutcome::PartnerNotFound);
     };
     if policy == CertificationPolicy::Required && !partner.is_certified() {
@@ -226,7 +241,7 @@ async fn issue(
     if count_live(&mut transaction, partner.partner_id).await? >= MAX_LIVE_CREDENTIALS {
         return Ok(IssueOutcome::TooMany);
     }
-    insert(&mut transaction, credential, actor).await?;
+    insert(&mut transaction, grants, credential, actor).await?;
     transaction.commit().await?;
     Ok(IssueOutcome::Issued)
 }
@@ -250,13 +265,14 @@ pub(super) async fn count_live(
 /// Inserts the credential and its audit entry in an open transaction.
 pub(super) async fn insert(
     connection: &mut PgConnection,
+    grants: &Grants,
     credential: &Credential,
     actor: &AuditActor,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, allowlist, not_before, not_after,
-                                  rotated_from, family_id, scopes)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+                                  rotated_from, family_id, scopes, mac)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         credential.credential_id as _,
         credential.partner_id as _,
         &credential.key_hash.as_bytes()[..],
@@ -267,6 +283,7 @@ pub(super) async fn insert(
         credential.rotated_from as _,
         credential.family_id as _,
         credential.scopes.as_ref() as _,
+        grants.mac(&Grant::of_credential(credential))?,
     )
     .execute(&mut *connection)
     .await?;
@@ -287,16 +304,22 @@ pub(super) async fn insert(
 pub(super) async fn lock(
     connection: &mut PgConnection,
     credential_id: CredentialId,
-) -> Result<Option<Credential>, sqlx::Error> {
+) -> Result<Option<(Credential, StoredGrant)>, sqlx::Error> {
     select_credentials!("WHERE credential_id = $1 FOR NO KEY UPDATE", credential_id as _)
         .fetch_optional(connection)
         .await
 }
 
+/// The credentials that are not revoked, also those that have ended.
+pub(super) fn all_unrevoked()
+-> Statement<impl FnMut(PgRow) -> Result<(Credential, StoredGrant), sqlx::Error> + Send> {
+    select_credentials!("WHERE revoked_at IS NULL ORDER BY credential_id")
+}
+
 /// The credentials with these IDs, which may have ended.
 pub(super) fn find_all(
     credential_ids: &[CredentialId],
-) -> Statement<impl FnMut(PgRow) -> Result<Credential, sqlx::Error> + Send + use<>> {
+) -> Statement<impl FnMut(PgRow) -> Result<(Credential, StoredGrant), sqlx::Error> + Send + use<>> {
     let ids: Vec<Uuid> = credential_ids.iter().map(|id| id.as_uuid()).collect();
     select_credentials!("WHERE credential_id = ANY ($1)", &ids)
 }
@@ -304,7 +327,7 @@ pub(super) fn find_all(
 /// The live credentials that came from a credential by rotation, directly or through others; locks their rows.
 pub(super) fn live_descendants(
     credential_id: CredentialId,
-) -> Statement<impl FnMut(PgRow) -> Result<Credential, sqlx::Error> + Send + use<>> {
+) -> Statement<impl FnMut(PgRow) -> Result<(Credential, StoredGrant), sqlx::Error> + Send + use<>> {
     select_credentials!(
         "WHERE revoked_at IS NULL
            AND (not_after IS NULL OR not_after > now())
@@ -327,7 +350,7 @@ pub(super) fn live_descendants(
 /// The successors of a credential that were neither used nor revoked; locks their rows.
 pub(super) fn unused_successors(
     credential_id: CredentialId,
-) -> Statement<impl FnMut(PgRow) -> Result<Credential, sqlx::Error> + Send + use<>> {
+) -> Statement<impl FnMut(PgRow) -> Result<(Credential, StoredGrant), sqlx::Error> + Send + use<>> {
     select_credentials!(
         "WHERE rotated_from = $1
            AND revoked_at IS NULL
@@ -346,7 +369,7 @@ pub(super) async fn revoke_locked(
 ) -> Result<OffsetDateTime, sqlx::Error> {
     let revoked_at = sqlx::query_scalar!(
         r#"UPDATE credentials
-            SET revoked_at = clock_timestamp()
+            SET revoked_at = clock_timestamp(), mac = NULL
           WHERE credential_id = $1
          RETURNING revoked_at AS "revoked_at!""#,
         credential.credential_id as _,

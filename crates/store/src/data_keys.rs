@@ -170,7 +170,10 @@ impl DataKeys {
     }
 }
 
-async fn create_missing(pool: &PgPool, wrapping: &WrappingKeys) -> Result<DataKeySet, DataKeyError> {
+pub(super) async fn create_missing(
+    pool: &PgPool,
+    wrapping: &WrappingKeys,
+) -> Result<DataKeySet, DataKeyError> {
     let mut connection = pool.acquire().await?;
     for _ in 0..MAX_ATTEMPTS {
         let existing = read_data_keys(&mut connection).await?;

@@ -9,14 +9,17 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use vouchsafe_database::boxed;
 
-use sqlx::PgConnection;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{PgConnection, PgPool};
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 use vouchsafe_security::vault::data_key::KeyId;
+use vouchsafe_security::vault::grant_key::GrantKey;
 use vouchsafe_security::vault::seal::{IncompleteKeySet, Vault};
 use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKeyId, WrappingKeys};
 
-use crate::data_keys::{DataKeyError, KeyRow, read_data_keys};
+use crate::data_keys::{DataKeyError, KeyRow, create_missing, read_data_keys};
 use crate::{DataKeySet, DataKeys};
+use vouchsafe_operators::grants::{self, Grants};
 
 /// After a load without the requested key, or that failed: callers must not queue for a key manager that hangs.
 const MISS_RETRY_DELAY: Duration = Duration::from_secs(5);
@@ -317,22 +320,39 @@ impl Keyring {
     }
 }
 
-/// The key of the audit checkpoints, without the service. `None` if the database has no data keys yet.
+/// The keys of the audit checkpoints and of the rows that grant access, without the service. `None` if the database has no data keys yet.
 ///
 /// # Errors
 /// [`KeyringError`]; a wrong master key is [`KeyringError::Locked`].
 #[boxed]
-pub async fn load_checkpoint_key(
+pub async fn load_mac_keys(
     connection: &mut PgConnection,
     wrapping: &WrappingKeys,
-) -> Result<Option<CheckpointKey>, KeyringError> {
+) -> Result<Option<(CheckpointKey, GrantKey)>, KeyringError> {
     let keys = read_data_keys(connection).await?;
     if keys.is_empty() {
         return Ok(None);
     }
     // This vault encrypts nothing, so the number of encrypted codes does not matter.
     let vault = Vault::new(&wrapping.unwrap_all(&keys).await?, 0)?;
-    Ok(Some(vault.checkpoint_key()))
+    Ok(Some((vault.checkpoint_key(), vault.grant_key())))
+}
+
+/// The key of the rows that grant access, without the service. Creates the data keys of a new database.
+///
+/// # Errors
+/// [`KeyringError`]; a wrong master key is [`KeyringError::Locked`].
+#[boxed]
+pub async fn open_grants(
+    database: &PgConnectOptions,
+    wrapping: &WrappingKeys,
+) -> Result<(Grants, GrantKey), KeyringError> {
+    let pool = PgPool::connect_with(database.clone()).await?;
+    let keys = create_missing(&pool, wrapping).await?;
+    let key = unlock(wrapping, &keys).await?.grant_key();
+    let grants = Grants::of(&key, grants::is_sealed(&mut *pool.acquire().await?).await?);
+    pool.close().await;
+    Ok((grants, key))
 }
 
 impl fmt::Debug for Keyring {

@@ -1,5 +1,6 @@
 //! Postgres storage: the engine's `Store` port, and the reads and writes of HTTP, CLI and background jobs.
 
+mod access;
 mod availability;
 mod cap_usage;
 mod categories;
@@ -14,6 +15,7 @@ mod data_keys;
 mod deliveries;
 mod deployment;
 mod events;
+pub mod grants;
 mod idempotency_keys;
 mod inventory;
 mod key_rotation;
@@ -22,7 +24,6 @@ mod lane;
 mod node;
 mod node_identity;
 mod nodes;
-pub mod operators;
 mod orders;
 mod overview;
 mod partner_creation;
@@ -58,6 +59,7 @@ use connection_class::ConnectionClass;
 pub use vouchsafe_database::schema;
 use vouchsafe_database::{batcher, connection_class, connection_pool, database, error};
 
+pub use access::LoadedAccess;
 pub use categories::{Categories, PutCategoryOutcome};
 pub use certification::Observations;
 pub use change_requests::ChangeRequests;
@@ -78,7 +80,6 @@ pub use key_rotation::{
 pub use node::PgNode;
 pub use node_identity::{LEASE_S, NodeIdentity};
 pub use nodes::Nodes;
-pub use operators::Operators;
 pub use orders::Orders;
 pub use partners::{PartnerChange, Partners};
 pub use payouts::Payouts;
@@ -109,12 +110,14 @@ pub use transactions::Transactions;
 pub use vendors::{PutVendorOutcome, VendorConfig, VendorConfigs, VendorWithCredential};
 pub use vouchsafe_audit_log::{
     AuditActor, AuditCheckpoint, AuditLog, ChangedObjects, EXPORT_LEASE_TIME, ExportContent, ExportLease,
-    ExportLeaseOutcome, RecentChanges, read_checkpoints,
+    ExportLeaseOutcome, ForgedGrant, RecentChanges, read_checkpoints,
 };
 pub use vouchsafe_database::connection_class::{ConnectionMetrics, ConnectionSettings};
 pub use vouchsafe_database::database::Database;
 pub use vouchsafe_database::database_url::{DatabaseUrlError, parse_database_url};
 pub use vouchsafe_database::error::{describe, unavailable};
+pub use vouchsafe_operators::grants::Grants;
+pub use vouchsafe_operators::{self as operators, Operators};
 pub use waiting_orders::{PgSkuLocks, WaitingOrders};
 pub use webhooks::{MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest, WebhookSecretRotation, Webhooks};
 
@@ -130,6 +133,8 @@ pub struct PgStore {
     pub data_keys: DataKeys,
     pub deliveries: DeliveryLog,
     pub drifts: Drifts,
+    /// The key of the rows that grant access. The other handles of a store share it.
+    pub grants: Grants,
     pub nodes: Nodes,
     pub observations: Observations,
     pub operators: Operators,
@@ -167,35 +172,39 @@ impl PgStore {
         settings: ConnectionSettings,
         metrics: &ConnectionMetrics,
     ) -> Self {
-        Self::of(&Database::new(options, runtime, settings, metrics))
+        Self::of(
+            &Database::new(options, runtime, settings, metrics),
+            &Grants::default(),
+        )
     }
 
     /// The same store on the connections for requests of partners.
     #[must_use]
     pub fn for_partners(&self) -> Self {
-        Self::of(&self.database.on(ConnectionClass::Partners))
+        Self::of(&self.database.on(ConnectionClass::Partners), &self.grants)
     }
 
     /// The same store on the connections for requests of operators.
     #[must_use]
     pub fn for_operators(&self) -> Self {
-        Self::of(&self.database.on(ConnectionClass::Operators))
+        Self::of(&self.database.on(ConnectionClass::Operators), &self.grants)
     }
 
-    fn of(database: &Database) -> Self {
+    fn of(database: &Database, grants: &Grants) -> Self {
         Self {
+            grants: grants.clone(),
             audit_log: AuditLog::new(database.clone()),
             categories: Categories(database.clone()),
-            change_requests: ChangeRequests(database.clone()),
-            credentials: Credentials(database.clone()),
+            change_requests: ChangeRequests(database.clone(), grants.clone()),
+            credentials: Credentials(database.clone(), grants.clone()),
             data_keys: DataKeys(database.clone()),
             deliveries: DeliveryLog(database.clone()),
             drifts: Drifts(database.clone()),
             nodes: Nodes(database.clone()),
             observations: Observations(database.clone()),
-            operators: Operators(database.clone()),
+            operators: Operators::new(database.clone(), grants.clone()),
             orders: Orders(database.clone()),
-            partners: Partners(database.clone()),
+            partners: Partners(database.clone(), grants.clone()),
             payouts: Payouts(database.clone()),
             products: Products(database.clone()),
             purchases: Purchases(database.clone()),

@@ -39,6 +39,7 @@ use super::shared_limits::SharedLimits;
 use super::stock_claims::ClaimStockOp;
 use super::wallets::ReadWalletsOp;
 use super::{cap_usage, idempotency_keys, inventory, orders, payouts, stock, stock_demands, wallets};
+use vouchsafe_operators::grants::Grants;
 
 /// How long a start waits for a lane on which a batch of its predecessor still runs. Longer than the statement timeout.
 const LANE_OPEN_TIMEOUT: Duration = Duration::from_secs(30);
@@ -128,7 +129,7 @@ impl PgNode {
     /// Credentials on the connections that orders need: the first order with a rotated credential records its first use.
     #[must_use]
     pub fn credentials(&self) -> Credentials {
-        Credentials(self.database.clone())
+        Credentials(self.database.clone(), Grants::default())
     }
 
     /// Runs work for the engine on the connections that orders need.

@@ -8,6 +8,7 @@ use vouchsafe_security::credential::Credential;
 
 use super::credentials;
 use super::partners::{self, Partners};
+use vouchsafe_operators::grants::Grants;
 
 impl Partners {
     /// Creates a partner and, optionally, its first credential.
@@ -21,20 +22,22 @@ impl Partners {
         credential: Option<Credential>,
         actor: AuditActor,
     ) -> Result<(), sqlx::Error> {
+        let grants = self.1.clone();
         self.0
-            .run(move |pool| async move { create(&pool, &partner, credential.as_ref(), &actor).await })
+            .run(move |pool| async move { create(&pool, &grants, &partner, credential.as_ref(), &actor).await })
             .await
     }
 }
 
 async fn create(
     pool: &PgPool,
+    grants: &Grants,
     partner: &Partner,
     credential: Option<&Credential>,
     actor: &AuditActor,
 ) -> Result<(), sqlx::Error> {
     let mut transaction = pool.begin().await?;
-    partners::insert(&mut transaction, partner).await?;
+    partners::insert(&mut transaction, grants, partner).await?;
     audit::write_of_partner(
         &mut transaction,
         actor,
@@ -46,7 +49,7 @@ async fn create(
     )
     .await?;
     if let Some(credential) = credential {
-        credentials::insert(&mut transaction, credential, actor).await?;
+        credentials::insert(&mut transaction, grants, credential, actor).await?;
     }
     transaction.commit().await
 }

@@ -16,9 +16,11 @@ use vouchsafe_domain::partner::caps::Caps;
 use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_domain::scope::Scope;
 use vouchsafe_domain::stored::Stored;
+use vouchsafe_security::vault::grant_key::Grant;
 
 use super::cap_usage;
 use super::database::{Database, Statement};
+use vouchsafe_operators::grants::{Grants, StoredGrant};
 
 /// Selects partners with the rest of a statement.
 macro_rules! select_partners {
@@ -28,11 +30,12 @@ macro_rules! select_partners {
                       limits AS "limits: Json<Stored<Limits>>", ceilings AS "ceilings: Json<Stored<Limits>>", suspended, codes_blocked,
                       approval_rule AS "approval_rule: Json<ApprovalRule>", caps AS "caps: Json<Stored<Caps>>",
                       catalogue AS "catalogue: Json<Scope>", cancel_window_s, certified_at, agreement_signed_at, created_at,
-                      updated_at
+                      updated_at, mac
                  FROM partners "# + $rest
             $(, $argument)*
         )
-        .map(|row| Partner {
+        .map(|row| {
+            let partner = Partner {
             partner_id: row.partner_id,
             name: row.name,
             allowlist: row.allowlist,
@@ -48,6 +51,15 @@ macro_rules! select_partners {
             agreement_signed_at: row.agreement_signed_at,
             created_at: row.created_at,
             updated_at: row.updated_at,
+        };
+            let stored = StoredGrant {
+                table: "partners",
+                id: partner.partner_id.to_string(),
+                partner_id: Some(partner.partner_id),
+                grant: Grant::of_partner(&partner),
+                mac: row.mac,
+            };
+            (partner, stored)
         })
     };
 }
@@ -80,7 +92,7 @@ pub type PartnerChange = Box<dyn FnOnce(&mut Partner) + Send>;
 
 /// Accounts of the partners.
 #[derive(Debug, Clone)]
-pub struct Partners(pub(super) Database);
+pub struct Partners(pub(super) Database, pub(super) Grants);
 
 impl Partners {
     /// Finds a partner.
@@ -90,7 +102,8 @@ impl Partners {
     #[boxed]
     pub async fn find(&self, partner_id: PartnerId) -> Result<Option<Partner>, sqlx::Error> {
         let statement = select_partners!("WHERE partner_id = $1", partner_id as _);
-        self.0.fetch_optional(statement).await
+        let found = self.0.fetch_optional(statement).await?;
+        Ok(found.map(|(partner, _)| partner))
     }
 
     /// Lists up to `limit` partners older than `before`, newest first.
@@ -118,10 +131,11 @@ impl Partners {
             filter.partner_id as _,
             filter.credential_id as _,
         );
-        self.0.fetch_all(statement).await
+        let listed = self.0.fetch_all(statement).await?;
+        Ok(listed.into_iter().map(|(partner, _)| partner).collect())
     }
 
-    /// Changes a partner and returns its new state, or `None` if it does not exist.
+    /// Changes a partner and returns its new state, or `None` if it does not exist or its row has no valid HMAC.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -132,8 +146,9 @@ impl Partners {
         new: PartnerChange,
         actor: AuditActor,
     ) -> Result<Option<Partner>, sqlx::Error> {
+        let grants = self.1.clone();
         self.0
-            .run(move |pool| async move { change(&pool, partner_id, new, &actor).await })
+            .run(move |pool| async move { change(&pool, &grants, partner_id, new, &actor).await })
             .await
     }
 }
@@ -152,52 +167,69 @@ impl Partners {
 }
 
 /// Inserts the row of a new partner in an open transaction.
-pub(super) async fn insert(connection: &mut PgConnection, partner: &Partner) -> Result<(), sqlx::Error> {
+pub(super) async fn insert(
+    connection: &mut PgConnection,
+    grants: &Grants,
+    partner: &Partner,
+) -> Result<(), sqlx::Error> {
     write_partner!(
         "INSERT INTO partners (partner_id, name, allowlist, limits, suspended, approval_rule, catalogue,
                                cancel_window_s, certified_at, agreement_signed_at, codes_blocked, ceilings, caps, created_at,
-                               updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+                               updated_at, mac)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
         partner,
         partner.created_at,
         partner.updated_at,
+        grants.mac(&Grant::of_partner(partner))?,
     )
     .execute(connection)
     .await
     .map(drop)
 }
 
-/// Loads a partner and locks its row.
+/// Locks the row of a partner.
 pub(super) async fn lock(
     connection: &mut PgConnection,
     partner_id: PartnerId,
-) -> Result<Option<Partner>, sqlx::Error> {
+) -> Result<Option<(Partner, StoredGrant)>, sqlx::Error> {
     select_partners!("WHERE partner_id = $1 FOR NO KEY UPDATE", partner_id as _)
         .fetch_optional(connection)
         .await
 }
 
+/// Loads a partner and locks its row. One whose row has no valid HMAC does not exist.
+pub(super) async fn lock_valid(
+    connection: &mut PgConnection,
+    grants: &Grants,
+    partner_id: PartnerId,
+) -> Result<Option<Partner>, sqlx::Error> {
+    let found = lock(connection, partner_id).await?;
+    Ok(found.and_then(|(partner, stored)| grants.verify(&stored).then_some(partner)))
+}
+
 /// All partners.
-pub(super) fn all() -> Statement<impl FnMut(PgRow) -> Result<Partner, sqlx::Error> + Send + use<>> {
+pub(super) fn all()
+-> Statement<impl FnMut(PgRow) -> Result<(Partner, StoredGrant), sqlx::Error> + Send + use<>> {
     select_partners!("")
 }
 
 /// The partners with these ids.
 pub(super) fn find_all(
     partners: &[PartnerId],
-) -> Statement<impl FnMut(PgRow) -> Result<Partner, sqlx::Error> + Send + use<>> {
+) -> Statement<impl FnMut(PgRow) -> Result<(Partner, StoredGrant), sqlx::Error> + Send + use<>> {
     let ids: Vec<Uuid> = partners.iter().map(|id| id.as_uuid()).collect();
     select_partners!("WHERE partner_id = ANY ($1)", &ids)
 }
 
 async fn change(
     pool: &PgPool,
+    grants: &Grants,
     partner_id: PartnerId,
     change: PartnerChange,
     actor: &AuditActor,
 ) -> Result<Option<Partner>, sqlx::Error> {
     let mut transaction = pool.begin().await?;
-    let Some(before) = lock(&mut transaction, partner_id).await? else {
+    let Some(before) = lock_valid(&mut transaction, grants, partner_id).await? else {
         return Ok(None);
     };
     let mut after = before.clone();
@@ -209,7 +241,7 @@ async fn change(
     if rate(&after).is_some() && rate(&after) != rate(&before) {
         cap_usage::record_order_totals(&mut transaction, partner_id).await?;
     }
-    after.updated_at = update(&mut transaction, &after).await?;
+    after.updated_at = update(&mut transaction, grants, &after).await?;
     audit::write_of_partner(
         &mut transaction,
         actor,
@@ -224,7 +256,11 @@ async fn change(
     Ok(Some(after))
 }
 
-async fn update(connection: &mut PgConnection, partner: &Partner) -> Result<OffsetDateTime, sqlx::Error> {
+async fn update(
+    connection: &mut PgConnection,
+    grants: &Grants,
+    partner: &Partner,
+) -> Result<OffsetDateTime, sqlx::Error> {
     write_partner!(
         "UPDATE partners
             SET name = $2,
@@ -239,10 +275,12 @@ async fn update(connection: &mut PgConnection, partner: &Partner) -> Result<Offs
                 codes_blocked = $11,
                 ceilings = $12,
                 caps = $13,
+                mac = $14,
                 updated_at = now()
           WHERE partner_id = $1
          RETURNING updated_at",
         partner,
+        grants.mac(&Grant::of_partner(partner))?,
     )
     .map(|row| row.updated_at)
     .fetch_one(connection)

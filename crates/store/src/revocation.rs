@@ -42,15 +42,16 @@ async fn revoke(
     let mut transaction = pool.begin().await?;
     // A rotation locks the partner before the credential: the partner is read first, without a lock.
     let found = credentials::find_all(&[credential_id]);
-    let Some(found) = found.fetch_optional(&mut *transaction).await? else {
+    let Some((found, _)) = found.fetch_optional(&mut *transaction).await? else {
         return Ok(None);
     };
     partners::lock(&mut transaction, found.partner_id).await?;
-    let Some(credential) = credentials::lock(&mut transaction, credential_id).await? else {
+    let Some((credential, _)) = credentials::lock(&mut transaction, credential_id).await? else {
         return Ok(None);
     };
     let live = credentials::live_descendants(credential_id);
     let live = live.fetch_all(&mut *transaction).await?;
+    let live: Vec<_> = live.into_iter().map(|(credential, _)| credential).collect();
     let (covered, kept) = match descendants {
         DescendantPolicy::Revoke => (live, Vec::new()),
         DescendantPolicy::Keep => (Vec::new(), live),

@@ -18,9 +18,11 @@ use vouchsafe_database::boxed;
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_security::credential::Credential;
 use vouchsafe_security::credential_summary::CredentialSummary;
+use vouchsafe_security::vault::grant_key::Grant;
 
 use super::credentials::{self, Credentials, MAX_LIVE_CREDENTIALS};
 use super::partners;
+use vouchsafe_operators::grants::{Grants, StoredGrant};
 
 const DAY_S: u32 = 86_400;
 
@@ -72,8 +74,9 @@ impl Credentials {
         rotation: RotationRequest,
         actor: AuditActor,
     ) -> Result<RotationOutcome, sqlx::Error> {
+        let grants = self.1.clone();
         self.0
-            .run(move |pool| async move { rotate(&pool, rotation, &actor).await })
+            .run(move |pool| async move { rotate(&pool, &grants, rotation, &actor).await })
             .await
     }
 
@@ -103,6 +106,7 @@ impl Credentials {
 #[boxed]
 async fn rotate(
     pool: &PgPool,
+    grants: &Grants,
     rotation: RotationRequest,
     actor: &AuditActor,
 ) -> Result<RotationOutcome, sqlx::Error> {
@@ -114,9 +118,13 @@ async fn rotate(
         now,
     } = rotation;
     let mut transaction = pool.begin().await?;
-    let partner = partners::lock(&mut transaction, next.partner_id).await?;
+    let partner = partners::lock_valid(&mut transaction, grants, next.partner_id).await?;
     let before = credentials::lock(&mut transaction, credential_id).await?;
-    let Some(before) = before.filter(|before| partner.is_some() && before.is_live(now)) else {
+    // The successor of a forged credential would have a valid HMAC.
+    let is_live = |(before, stored): &(Credential, StoredGrant)| {
+        partner.is_some() && before.is_live(now) && grants.verify(stored)
+    };
+    let Some((before, _)) = before.filter(is_live) else {
         return Ok(RotationOutcome::NotLive);
     };
     if let Some(max_per_day) = max_per_day
@@ -132,7 +140,7 @@ async fn rotate(
         rotated_at: Some(now),
         ..before.clone()
     };
-    write_expiry(&mut transaction, &before, &previous, actor).await?;
+    write_expiry(&mut transaction, grants, &before, &previous, actor).await?;
     if credentials::count_live(&mut transaction, before.partner_id).await? >= MAX_LIVE_CREDENTIALS {
         return Ok(RotationOutcome::TooMany);
     }
@@ -143,7 +151,7 @@ async fn rotate(
         family_id: before.family_id,
         ..next
     };
-    credentials::insert(&mut transaction, &next, actor).await?;
+    credentials::insert(&mut transaction, grants, &next, actor).await?;
     transaction.commit().await?;
     Ok(RotationOutcome::Rotated(Box::new(RotationResult {
         previous,
@@ -188,7 +196,7 @@ async fn revoke_unused_successors(
     let unused = credentials::unused_successors(credential_id);
     let unused = unused.fetch_all(&mut *connection).await?;
     let mut revoked = Vec::with_capacity(unused.len());
-    for credential in unused {
+    for (credential, _) in unused {
         credentials::revoke_locked(connection, &credential, actor).await?;
         revoked.push(credential.credential_id);
     }
@@ -197,6 +205,7 @@ async fn revoke_unused_successors(
 
 async fn write_expiry(
     connection: &mut PgConnection,
+    grants: &Grants,
     before: &Credential,
     after: &Credential,
     actor: &AuditActor,
@@ -204,11 +213,13 @@ async fn write_expiry(
     sqlx::query!(
         "UPDATE credentials
             SET not_after = $2,
-                rotated_at = $3
+                rotated_at = $3,
+                mac = $4
           WHERE credential_id = $1",
         after.credential_id as _,
         after.not_after,
         after.rotated_at,
+        grants.mac(&Grant::of_credential(after))?,
     )
     .execute(&mut *connection)
     .await?;

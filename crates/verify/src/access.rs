@@ -21,6 +21,43 @@ pub(super) const INVARIANTS: &[Invariant] = &[
             AND (p.certified_at IS NULL OR p.agreement_signed_at IS NULL)"
     ),
     invariant!(
+        "access.audited",
+        "an operator, a token of an operator and a credential have the audit entry of their creation, and of their end if they have ended",
+        "SELECT format('operator %s', o.name)
+           FROM operators AS o
+          WHERE NOT EXISTS (
+                SELECT FROM audit_log AS a WHERE a.subject = o.name AND a.action IN ('operator.create', 'grant.seal'))
+          UNION ALL
+         SELECT format('token %s', t.id)
+           FROM (SELECT 'otk_' || replace(t.token_id::text, '-', '') AS id, t.revoked_at FROM operator_tokens AS t) AS t
+          WHERE NOT EXISTS (
+                SELECT FROM audit_log AS a WHERE a.subject = t.id AND a.action IN ('operator_token.issue', 'grant.seal'))
+             OR (t.revoked_at IS NULL) = EXISTS (
+                SELECT FROM audit_log AS a WHERE a.subject = t.id AND a.action = 'operator_token.revoke')
+          UNION ALL
+         SELECT format('credential %s', c.id)
+           FROM (SELECT 'cred_' || replace(c.credential_id::text, '-', '') AS id, c.revoked_at FROM credentials AS c) AS c
+          WHERE NOT EXISTS (
+                SELECT FROM audit_log AS a WHERE a.subject = c.id AND a.action IN ('credential.issue', 'grant.seal'))
+             OR (c.revoked_at IS NULL) = EXISTS (
+                SELECT FROM audit_log AS a WHERE a.subject = c.id AND a.action = 'credential.revoke')"
+    ),
+    invariant!(
+        "access.role",
+        "the role of an operator, and whether it is disabled, are those of the newest audit entry about the account",
+        "SELECT format('operator %s: %s, %s', o.name, o.role, a.after)
+           FROM operators AS o
+          CROSS JOIN LATERAL (
+                SELECT a.after
+                  FROM audit_log AS a
+                 WHERE a.subject = o.name AND a.action IN ('operator.create', 'operator.change')
+                 ORDER BY a.audit_id DESC
+                 LIMIT 1
+                ) AS a
+          WHERE a.after ->> 'role' <> o.role
+             OR (a.after ->> 'disabled')::boolean <> o.disabled"
+    ),
+    invariant!(
         "fence.lanes",
         "a lane belongs to an existing node",
         "SELECT format('lane %s of node %s', l.lane, l.node)

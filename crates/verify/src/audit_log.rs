@@ -83,6 +83,33 @@ pub(super) const PARTNER_SCAN: Scan = scan! {
              OR d.partner_of_object IS NOT NULL AND d.partner_id IS NULL",
 };
 
+/// An entry has the time of its insertion, or that of its transaction, which lasts up to two minutes.
+pub(super) const TIME_SCAN: Scan = scan! {
+    "times of audit entries",
+    tables: ["audit_log"],
+    first: [FIRST_NUMBER],
+    last: [LAST_NUMBER],
+    next: r#"SELECT ARRAY[a.audit_id::text] AS "key!"
+               FROM audit_log AS a
+              WHERE a.audit_id > ($1::text[])[1]::bigint
+              ORDER BY a.audit_id
+             OFFSET $2::bigint - 1
+              LIMIT 1"#,
+    // Includes the entry before the range.
+    with: "WITH entries AS MATERIALIZED (
+             SELECT a.audit_id, a.action, a.at,
+                    max(a.at) OVER (ORDER BY a.audit_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS latest_before
+               FROM audit_log AS a
+              WHERE a.audit_id >= ($1::text[])[1]::bigint
+                AND a.audit_id <= ($2::text[])[1]::bigint
+                AND a.audit_id > COALESCE((SELECT s.audit_id FROM audit_times_since AS s), 0)
+         ), ",
+    "audit.time": "the times of audit entries do not decrease with their numbers, but for the length of a transaction" =>
+        "SELECT format('entry %s: %s at %s, after one of %s', e.audit_id, e.action, e.at, e.latest_before)
+           FROM entries AS e
+          WHERE e.at < e.latest_before - interval '3 minutes'",
+};
+
 pub(super) const CHECKPOINT_SCAN: Scan = scan! {
     "audit checkpoints",
     tables: ["audit_checkpoints"],

@@ -104,6 +104,7 @@ const SCANS: &[Scan] = &[
     keys::BOOKING_SCAN,
     audit_log::SCAN,
     audit_log::PARTNER_SCAN,
+    audit_log::TIME_SCAN,
     audit_log::CHECKPOINT_SCAN,
     audit_log::ENTRY_SCAN,
     audit_log::DECISION_SCAN,

@@ -1,12 +1,9 @@
 //! Webhook delivery over HTTP: URL policy, signing, sending, polling for due endpoints, and the log of attempts.
 
-mod address;
 mod attempt_log;
 pub mod metrics;
 mod poller;
-mod resolver;
 mod sender;
-mod url_policy;
 
 use std::sync::Arc;
 
@@ -18,7 +15,7 @@ use vouchsafe_domain::clock::Clock;
 pub use attempt_log::AttemptLogWriter;
 pub use poller::Poller;
 pub use sender::{HttpSender, SenderConfig, SigningMode, WebhookRequest};
-pub use url_policy::{LoopbackTargets, UrlPolicy};
+pub use vouchsafe_http_client::url_policy::{LoopbackTargets, UrlPolicy};
 
 use vouchsafe_store::{PgNode, PgOutbox};
 

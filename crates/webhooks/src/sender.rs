@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
-use reqwest::{Client, Response, Url};
+use reqwest::{Client, Response};
 use time::OffsetDateTime;
 use tokio::runtime::Handle;
 use vouchsafe_actors::delivery::ATTEMPT_TIMEOUT;
@@ -25,8 +25,8 @@ use vouchsafe_security::vault::seal::{WebhookSecret, sealed_key_id};
 use vouchsafe_security::webhook_signature::{SignatureHeaders, sign};
 use vouchsafe_store::keyring::Keyring;
 
-use super::resolver::{Resolver, system_lookup};
-use super::url_policy::{UrlPolicy, UrlRejection, literal_address};
+use vouchsafe_http_client::resolver::{Resolver, system_lookup};
+use vouchsafe_http_client::url_policy::{UrlPolicy, UrlRejection};
 
 /// Idle connections are closed after this time, so that the host is resolved again.
 const IDLE_CONNECTION: Duration = Duration::from_secs(30);
@@ -129,12 +129,7 @@ impl HttpSender {
     /// # Errors
     /// [`UrlRejection`].
     pub async fn check(&self, text: &str) -> Result<(), UrlRejection> {
-        let url = self.0.policy.parse(text)?;
-        let resolved = tokio::time::timeout(ATTEMPT_TIMEOUT, self.0.resolve_url(&url)).await;
-        match resolved {
-            Ok(Err(rejection)) if rejection != UrlRejection::Unresolved => Err(rejection),
-            _ => Ok(()),
-        }
+        self.0.resolver.check(text, ATTEMPT_TIMEOUT).await.map(drop)
     }
 
     /// Sends a request within the timeout of an attempt; returns the result and the duration.
@@ -204,7 +199,7 @@ impl SenderInner {
         };
         // The resolver checks hosts only; the program's own ports are checked here.
         if self.policy.is_own_port(&url)
-            && let Err(error) = self.resolve_url(&url).await
+            && let Err(error) = self.resolver.resolve_url(&url).await
         {
             return SendResult::failed(fault_of_rejection(error));
         }
@@ -273,19 +268,6 @@ impl SenderInner {
         let vault = vault.inspect_err(|error| log_error(error)).ok()?;
         let opened = vault.open_webhook_secret(webhook_id, &sealed.0);
         opened.inspect_err(|error| log_error(error)).ok()
-    }
-
-    /// Resolves the host of a URL; all its addresses must be allowed.
-    async fn resolve_url(&self, url: &Url) -> Result<(), UrlRejection> {
-        match (literal_address(url), url.host_str()) {
-            (Some(_), _) => Ok(()),
-            (None, Some(host)) => self
-                .resolver
-                .resolve_host(host, url.port_or_known_default())
-                .await
-                .map(drop),
-            (None, None) => Err(UrlRejection::NotAUrl),
-        }
     }
 
     async fn read_response(&self, mut response: Response, timeout: Duration) -> SendResult {

@@ -17,6 +17,7 @@ use actix_web::http::header::{
 };
 use actix_web::middleware::Next;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _, web};
+use time::OffsetDateTime;
 use vouchsafe_domain::ids::OperatorSessionId;
 use vouchsafe_domain::operator::{OperatorName, Role};
 use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
@@ -43,10 +44,16 @@ static SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 pub(crate) struct Operator {
     name: OperatorName,
     role: Role,
-    /// Whether the token is that of the settings, which no account has.
-    is_from_settings: bool,
     /// The session of a browser; `None` with a bearer token.
-    session: Option<OperatorSessionId>,
+    session: Option<OperatorSession>,
+}
+
+/// The session of a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OperatorSession {
+    pub(crate) session_id: OperatorSessionId,
+    /// Its latest end.
+    pub(crate) expires_at: OffsetDateTime,
 }
 
 impl Operator {
@@ -70,7 +77,7 @@ impl Operator {
         self.role
     }
 
-    pub(crate) const fn session(&self) -> Option<OperatorSessionId> {
+    pub(crate) const fn session(&self) -> Option<OperatorSession> {
         self.session
     }
 
@@ -78,8 +85,9 @@ impl Operator {
         &self.name
     }
 
-    pub(crate) const fn is_from_settings(&self) -> bool {
-        self.is_from_settings
+    /// Whether the operator is the token of the settings, which belongs to no account.
+    pub(crate) fn is_from_settings(&self) -> bool {
+        self.name == OperatorName::settings_token()
     }
 
     pub(crate) fn is_named(&self, name: &OperatorName) -> bool {
@@ -306,11 +314,14 @@ pub(crate) async fn find_session_operator(
             session_id,
             name,
             role,
+            expires_at,
         }) => Ok(SessionOperator::Live(Operator {
             name,
             role,
-            is_from_settings: false,
-            session: Some(session_id),
+            session: Some(OperatorSession {
+                session_id,
+                expires_at,
+            }),
         })),
         SessionLookup::Ended => Ok(SessionOperator::Ended),
         SessionLookup::Unknown => Ok(SessionOperator::Unknown),
@@ -322,9 +333,8 @@ async fn find_operator(service: &Service, token: &[u8]) -> Result<Option<Operato
     let hash = OperatorTokenHash::of(token);
     if service.operator_token.is_some_and(|token| token.matches(&hash)) {
         return Ok(Some(Operator {
-            name: OperatorName::built_in_admin(),
+            name: OperatorName::settings_token(),
             role: Role::Admin,
-            is_from_settings: true,
             session: None,
         }));
     }
@@ -335,7 +345,6 @@ async fn find_operator(service: &Service, token: &[u8]) -> Result<Option<Operato
     Ok(holder.map(|TokenHolder { name, role }| Operator {
         name,
         role,
-        is_from_settings: false,
         session: None,
     }))
 }
@@ -378,7 +387,7 @@ pub(crate) fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
     (scheme.eq_ignore_ascii_case(b"Bearer ") && !token.is_empty()).then_some(token)
 }
 
-const NO_TOKEN: &str = "the operator token is missing or wrong; send Authorization: Bearer TOKEN";
+pub(crate) const NO_TOKEN: &str = "the operator token is missing or wrong; send Authorization: Bearer TOKEN";
 
 fn unauthorized() -> ApiError {
     ApiError::new(Code::InvalidCredentials, NO_TOKEN)

@@ -15,6 +15,7 @@ use secrecy::zeroize::Zeroizing;
 use tracing::Instrument as _;
 use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest, ChangeRequestFilter, ChangeRequestStatus};
 use vouchsafe_domain::ids::ChangeRequestId;
+use vouchsafe_domain::operator::{OperatorAccount, OperatorName};
 use vouchsafe_security::vault::seal::sealed_key_id;
 use vouchsafe_store::AuditActor;
 use vouchsafe_store::change_requests::{ChangeOutcome, StoredChangeRequest};
@@ -22,13 +23,14 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::decision::DeclineRequest;
 
 use super::body::OptionalJson;
-use super::confirmable_change::{ConfirmableChange, unreadable};
+use super::confirmable_change::{ConfirmableChange, SealedChange, unreadable};
 use super::credential_rotation::CredentialRotation;
 use super::credentials::CredentialIssue;
 use super::operators::{AccountChange, OperatorCreation, TokenIssue};
 use super::orders::{Fulfilment, OrderApproval};
 use super::partners::TermsChange;
 use super::payouts::DecisionOnPayout;
+use super::vendors::VendorPut;
 use super::wallets::WalletPosting;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
@@ -75,7 +77,7 @@ pub(super) async fn confirm(
         let message = "you requested this change; another operator has to confirm it";
         return Err(ApiError::new(Code::OwnChangeRequest, message));
     }
-    if requester.is_none_or(|account| account.disabled || account.role < needed) {
+    if !may_request(&service, &request, requester.as_ref()) {
         let message = format!(
             "{} may no longer request this change; decline it",
             request.requested_by
@@ -107,13 +109,22 @@ pub(super) async fn confirm(
     })?
 }
 
+/// Whether the requester still has the right to the change.
+fn may_request(service: &Service, request: &ChangeRequest, account: Option<&OperatorAccount>) -> bool {
+    if request.requested_by == OperatorName::settings_token() {
+        // An admin, as long as the setting exists.
+        return service.operator_token.is_some();
+    }
+    account.is_some_and(|account| !account.disabled && account.role >= request.kind.required_role())
+}
+
 async fn carry_out_and_finish(
     service: &web::Data<Service>,
     actor: AuditActor,
     request: &ChangeRequest,
     change: &[u8],
 ) -> Result<HttpResponse, ApiError> {
-    let result = carry_out(service, actor, request.kind, change).await;
+    let result = carry_out(service, actor, request, change).await;
     let outcome = match &result {
         Ok(_) => ChangeOutcome::Executed,
         Err(error) if error.code.retryable() || error.code.status() >= 500 => return result,
@@ -187,33 +198,71 @@ fn not_waiting(request: &ChangeRequest) -> ApiError {
 async fn carry_out(
     service: &web::Data<Service>,
     actor: AuditActor,
-    kind: ChangeKind,
+    request: &ChangeRequest,
     change: &[u8],
 ) -> Result<HttpResponse, ApiError> {
-    match kind {
+    match request.kind {
         ChangeKind::TopUp | ChangeKind::Adjustment => {
-            read::<WalletPosting>(change)?.carry_out(service, actor).await
-        }
-        ChangeKind::PayoutPay | ChangeKind::PayoutReject | ChangeKind::PayoutFail => {
-            read::<DecisionOnPayout>(change)?.carry_out(service, actor).await
-        }
-        ChangeKind::OrderApprove => read::<OrderApproval>(change)?.carry_out(service, actor).await,
-        ChangeKind::OrderFulfil => read::<Fulfilment>(change)?.carry_out(service, actor).await,
-        ChangeKind::CredentialIssue => read::<CredentialIssue>(change)?.carry_out(service, actor).await,
-        ChangeKind::CredentialRotate => {
-            read::<CredentialRotation>(change)?
+            read::<WalletPosting>(change, request)?
                 .carry_out(service, actor)
                 .await
         }
-        ChangeKind::PartnerChange => read::<TermsChange>(change)?.carry_out(service, actor).await,
-        ChangeKind::OperatorCreate => read::<OperatorCreation>(change)?.carry_out(service, actor).await,
-        ChangeKind::OperatorChange => read::<AccountChange>(change)?.carry_out(service, actor).await,
-        ChangeKind::OperatorTokenIssue => read::<TokenIssue>(change)?.carry_out(service, actor).await,
+        ChangeKind::PayoutPay | ChangeKind::PayoutReject | ChangeKind::PayoutFail => {
+            read::<DecisionOnPayout>(change, request)?
+                .carry_out(service, actor)
+                .await
+        }
+        ChangeKind::OrderApprove => {
+            read::<OrderApproval>(change, request)?
+                .carry_out(service, actor)
+                .await
+        }
+        ChangeKind::OrderFulfil => {
+            read::<Fulfilment>(change, request)?
+                .carry_out(service, actor)
+                .await
+        }
+        ChangeKind::CredentialIssue => {
+            read::<CredentialIssue>(change, request)?
+                .carry_out(service, actor)
+                .await
+        }
+        ChangeKind::CredentialRotate => {
+            read::<CredentialRotation>(change, request)?
+                .carry_out(service, actor)
+                .await
+        }
+        ChangeKind::PartnerChange => {
+            read::<TermsChange>(change, request)?
+                .carry_out(service, actor)
+                .await
+        }
+        ChangeKind::OperatorCreate => {
+            read::<OperatorCreation>(change, request)?
+                .carry_out(service, actor)
+                .await
+        }
+        ChangeKind::OperatorChange => {
+            read::<AccountChange>(change, request)?
+                .carry_out(service, actor)
+                .await
+        }
+        ChangeKind::OperatorTokenIssue => {
+            read::<TokenIssue>(change, request)?
+                .carry_out(service, actor)
+                .await
+        }
+        ChangeKind::VendorPut => {
+            read::<VendorPut>(change, request)?
+                .carry_out(service, actor)
+                .await
+        }
     }
 }
 
-fn read<C: ConfirmableChange>(json: &[u8]) -> Result<C, ApiError> {
-    serde_json::from_slice(json).map_err(|error| unreadable(&error))
+fn read<C: ConfirmableChange>(json: &[u8], request: &ChangeRequest) -> Result<C, ApiError> {
+    let sealed: SealedChange<C> = serde_json::from_slice(json).map_err(|error| unreadable(&error))?;
+    sealed.into_change(request)
 }
 
 async fn open(

@@ -5,10 +5,10 @@ use std::future::Future;
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpResponse, web};
 use secrecy::zeroize::Zeroizing;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use time::Duration;
-use vouchsafe_domain::change_request::ChangeKind;
+use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest};
 use vouchsafe_domain::ids::{ChangeRequestId, PartnerId};
 use vouchsafe_store::AuditActor;
 use vouchsafe_store::change_requests::NewChangeRequest;
@@ -37,6 +37,30 @@ pub(super) trait ConfirmableChange: Serialize + DeserializeOwned {
         service: &web::Data<Service>,
         actor: AuditActor,
     ) -> impl Future<Output = Result<HttpResponse, ApiError>>;
+}
+
+/// A change as it is encrypted: with its kind and its requester, which the row has in plain text, so that who writes to the database can
+/// change neither and confirm a request of their own.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SealedChange<C> {
+    kind: ChangeKind,
+    requested_by: String,
+    change: C,
+}
+
+impl<C> SealedChange<C> {
+    /// The change, if it belongs to this request.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR`.
+    pub(super) fn into_change(self, request: &ChangeRequest) -> Result<C, ApiError> {
+        if self.kind == request.kind && self.requested_by == request.requested_by.as_str() {
+            return Ok(self.change);
+        }
+        tracing::error!(request.id = %request.request_id, "change request was altered in the database");
+        let message = "the request was altered in the database; decline it, and see the service log";
+        Err(ApiError::new(Code::InternalError, message))
+    }
 }
 
 /// What the second operator sees of a change.
@@ -68,11 +92,17 @@ pub(super) async fn submit_if(
     }
     let ChangeDescription { partner_id, details } = change.describe(service).await?;
     let request_id = ChangeRequestId::generate();
-    let json = Zeroizing::new(serde_json::to_vec(&change).map_err(|error| unreadable(&error))?);
+    let (kind, object) = (change.kind(), change.object());
+    let sealed = SealedChange {
+        kind,
+        requested_by: operator.name().to_string(),
+        change,
+    };
+    let json = Zeroizing::new(serde_json::to_vec(&sealed).map_err(|error| unreadable(&error))?);
     let new = NewChangeRequest {
         request_id,
-        kind: change.kind(),
-        object: change.object(),
+        kind,
+        object,
         partner_id,
         details,
         sealed: seal(service, request_id, &json).await?,

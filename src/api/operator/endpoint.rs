@@ -1,8 +1,9 @@
-//! Endpoints below `/admin/v1`: each with the role that it requires, in routing and in the OpenAPI document.
+//! Endpoints below `/admin/v1`: each with the role that it requires and its need of a second operator, in routing and in the OpenAPI
+//! document.
 
 use actix_web::middleware::from_fn;
 use vouchsafe_api_docs::openapi::Operation;
-use vouchsafe_api_docs::operator::require_role;
+use vouchsafe_api_docs::operator::{SecondOperator, require_role, require_second_operator};
 use vouchsafe_domain::operator::Role;
 
 use crate::api::endpoint::Endpoint;
@@ -11,14 +12,30 @@ use crate::api::middleware::operator;
 /// An endpoint for operators with at least this role.
 pub(super) struct AdminEndpoint {
     pub(super) role: Role,
+    pub(super) second: SecondOperator,
     pub(super) endpoint: Endpoint,
 }
 
-/// A table of endpoints: `METHOD "path" Role => handler, description;`. A line without a role does not compile.
+/// What a line without a need of a second operator may be.
+pub(super) mod reads {
+    use vouchsafe_api_docs::operator::SecondOperator;
+
+    pub(in crate::api::operator) const GET: SecondOperator = SecondOperator::Never;
+}
+
+/// A table of endpoints: `METHOD "path" Role SECOND => handler, description;`. A line without a role does not compile, nor does a line
+/// that is no read and does not state its need of a second operator.
 macro_rules! admin_endpoints {
-    ($($method:ident $path:literal $role:ident => $handler:expr, $describe:expr;)+) => {
+    (@second $method:ident) => {
+        $crate::api::operator::endpoint::reads::$method
+    };
+    (@second $method:ident $second:expr) => {
+        $second
+    };
+    ($($method:ident $path:literal $role:ident $([$second:expr])? => $handler:expr, $describe:expr;)+) => {
         vec![$($crate::api::operator::endpoint::AdminEndpoint {
             role: ::vouchsafe_domain::operator::Role::$role,
+            second: admin_endpoints!(@second $method $($second)?),
             endpoint: $crate::api::endpoint::Endpoint::new(
                 ::actix_web::http::Method::$method,
                 $path,
@@ -40,6 +57,7 @@ impl AdminEndpoint {
     }
 
     pub(super) fn operation(&self, prefix: &str) -> Operation {
-        require_role(self.endpoint.operation(prefix), self.role)
+        let operation = require_role(self.endpoint.operation(prefix), self.role);
+        require_second_operator(operation, self.second)
     }
 }

@@ -133,7 +133,13 @@ pub(in crate::api) fn follow_feed(
         clippy::disallowed_methods,
         reason = "it ends with its response, and within a second when the service stops"
     )]
-    actix_web::rt::spawn(send_events(feed, format, sender, service, operator.session()));
+    actix_web::rt::spawn(send_events(
+        feed,
+        format,
+        sender,
+        service,
+        operator.session().map(|session| session.session_id),
+    ));
     let events = stream::unfold(receiver, |mut receiver| async move {
         let event = receiver.recv().await?;
         Some((Ok::<_, actix_web::Error>(event), receiver))

@@ -3,26 +3,29 @@
 //! Only the response that creates a token contains its text; the database and the audit trail have its hash and ID.
 
 use actix_web::http::header::CACHE_CONTROL;
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
-use time::Duration;
+use time::{Duration, OffsetDateTime};
 use vouchsafe_domain::change_request::ChangeKind;
-use vouchsafe_domain::ids::OperatorTokenId;
+use vouchsafe_domain::ids::{OperatorSessionId, OperatorTokenId};
 use vouchsafe_domain::operator::OperatorName;
-use vouchsafe_security::operator_token::{OperatorToken, TokenKind};
+use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
+use vouchsafe_security::security_event::SecurityEventReason;
 use vouchsafe_store::AuditActor;
 use vouchsafe_store::operators::{IssueTokenOutcome, MAX_LIVE_TOKENS, NewOperatorToken};
+use vouchsafe_telemetry::trace;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::operator::operators::{
-    IssueTokenRequest, IssuedOperatorToken, NewOperator, OperatorPatch,
+    ActivationRequest, IssueTokenRequest, IssuedOperatorToken, NewOperator, OperatorPatch,
 };
 
 use super::body::{Json, OptionalJson};
 use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit, submit_if, to_description};
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
-use crate::api::middleware::operator::Operator;
+use crate::api::middleware::operator::{NO_TOKEN, Operator, bearer_token};
+use crate::api::middleware::security_events::reject;
 use crate::service::Service;
 
 /// `GET /operators`.
@@ -40,12 +43,18 @@ pub(super) async fn create(
     operator: Operator,
     Json(request): Json<NewOperator>,
 ) -> Result<HttpResponse, ApiError> {
-    submit(&service, &operator, OperatorCreation(request)).await
+    check_is_account(&operator)?;
+    let active = !service.four_eyes.is_on();
+    submit(&service, &operator, OperatorCreation { request, active }).await
 }
 
 /// A new operator.
 #[derive(Serialize, Deserialize)]
-pub(super) struct OperatorCreation(NewOperator);
+pub(super) struct OperatorCreation {
+    request: NewOperator,
+    /// Whether it needs no activation.
+    active: bool,
+}
 
 impl ConfirmableChange for OperatorCreation {
     fn kind(&self) -> ChangeKind {
@@ -53,13 +62,14 @@ impl ConfirmableChange for OperatorCreation {
     }
 
     fn object(&self) -> String {
-        self.0.name.to_string()
+        self.request.name.to_string()
     }
 
     async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
-        match service.operator_store.operators.find(self.0.name.clone()).await? {
+        let name = self.request.name.clone();
+        match service.operator_store.operators.find(name).await? {
             Some(_) => Err(operator_exists()),
-            None => to_description(None, &self.0),
+            None => to_description(None, &self.request),
         }
     }
 
@@ -68,9 +78,9 @@ impl ConfirmableChange for OperatorCreation {
         service: &web::Data<Service>,
         actor: AuditActor,
     ) -> Result<HttpResponse, ApiError> {
-        let NewOperator { name, role } = self.0;
+        let NewOperator { name, role } = self.request;
         let operators = &service.operator_store.operators;
-        let created = operators.create(name, role, actor);
+        let created = operators.create(name, role, self.active, actor);
         let created = created.await?.ok_or_else(operator_exists)?;
         Ok(HttpResponse::Created().json(created))
     }
@@ -88,9 +98,12 @@ pub(super) async fn change(
         let message = "this is your own account; another admin has to change it";
         return Err(ApiError::new(Code::OwnAccount, message));
     }
+    let only_disables = request.role.is_none() && request.disabled == Some(true);
+    if !only_disables {
+        check_is_account(&operator)?;
+    }
     // Disabling an account is urgent, and another admin can enable it again.
-    let needs_second =
-        service.four_eyes.is_on() && !(request.role.is_none() && request.disabled == Some(true));
+    let needs_second = service.four_eyes.is_on() && !only_disables;
     let change = AccountChange { name, request };
     submit_if(needs_second, &service, &operator, change).await
 }
@@ -151,17 +164,32 @@ pub(super) async fn issue_token(
     name: web::Path<String>,
     OptionalJson(request): OptionalJson<IssueTokenRequest>,
 ) -> Result<HttpResponse, ApiError> {
+    check_is_account(&operator)?;
     let name = parse_name(&name)?;
     request.validate_days()?;
     let hash = request.validate_hash()?;
-    let needs_second = service.four_eyes.is_on() && !operator.is_named(&name);
+    let four_eyes = service.four_eyes.is_on();
+    // The token would outlast the session and what the identity provider knows of the person.
+    if four_eyes && operator.session().is_some() && operator.is_named(&name) {
+        let message = "while changes need a second operator, a session issues no token of its own account; use an API token, or let another \
+                       operator request one for you";
+        return Err(ApiError::new(Code::Forbidden, message));
+    }
+    let needs_second = four_eyes && !operator.is_named(&name);
     // With the token of another account, an operator could confirm their own changes.
     if needs_second && hash.is_none() {
         let message = "send the SHA-256 of a token that the operator has generated: while changes need a second operator, nobody sees the token \
                        of another";
         return Err(ApiError::invalid_field("token_sha256", message));
     }
-    let change = TokenIssue { name, request };
+    let session = operator.session().filter(|_| operator.is_named(&name));
+    let change = TokenIssue {
+        name,
+        request,
+        needs_activation: needs_second,
+        session_id: session.map(|session| session.session_id),
+        ends_at: session.map(|session| session.expires_at),
+    };
     submit_if(needs_second, &service, &operator, change).await
 }
 
@@ -170,6 +198,11 @@ pub(super) async fn issue_token(
 pub(super) struct TokenIssue {
     name: OperatorName,
     request: IssueTokenRequest,
+    /// Whoever requests a token can know its text: it is inactive without the code, which the confirming operator receives.
+    needs_activation: bool,
+    /// The session of the same operator that issues it, and its end: neither does the token last longer.
+    session_id: Option<OperatorSessionId>,
+    ends_at: Option<OffsetDateTime>,
 }
 
 impl ConfirmableChange for TokenIssue {
@@ -192,6 +225,11 @@ impl ConfirmableChange for TokenIssue {
         actor: AuditActor,
     ) -> Result<HttpResponse, ApiError> {
         let validity = Duration::days(self.request.validate_days()?.into());
+        let expires_at = service.clock.now() + validity;
+        let code = match self.needs_activation {
+            true => Some(generate_token(TokenKind::Activation)?),
+            false => None,
+        };
         let (hash, token) = match self.request.validate_hash()? {
             Some(hash) => (hash, None),
             None => {
@@ -202,7 +240,9 @@ impl ConfirmableChange for TokenIssue {
         let new = NewOperatorToken {
             operator: self.name,
             hash,
-            expires_at: Some(service.clock.now() + validity),
+            expires_at: Some(self.ends_at.map_or(expires_at, |end| end.min(expires_at))),
+            session_id: self.session_id,
+            activation: code.as_ref().map(OperatorToken::hash),
         };
         let operators = &service.operator_store.operators;
         match operators.issue_token(new, actor).await? {
@@ -211,6 +251,7 @@ impl ConfirmableChange for TokenIssue {
                 .json(IssuedOperatorToken {
                     summary,
                     token: token.map(|token| token.expose().into()),
+                    activation_code: code.map(|code| code.expose().into()),
                 })),
             IssueTokenOutcome::OperatorNotFound => Err(operator_not_found()),
             IssueTokenOutcome::HashKnown => {
@@ -225,6 +266,30 @@ impl ConfirmableChange for TokenIssue {
             }
         }
     }
+}
+
+/// `POST /activation`: the holder of an inactive token redeems the code. Both are secrets, so a wrong one is a failed sign-in.
+pub(super) async fn activate_token(
+    service: web::Data<Service>,
+    request: HttpRequest,
+    activation: Result<Json<ActivationRequest>, ApiError>,
+) -> Result<HttpResponse, ApiError> {
+    let refused = || reject(&service, &request, SecurityEventReason::OperatorToken, NO_TOKEN);
+    let token = bearer_token(request.headers()).ok_or_else(refused)?;
+    let Json(activation) = activation?;
+    let code = activation.code();
+    if !OperatorToken::is_well_formed(TokenKind::Activation, code) {
+        return Err(refused());
+    }
+    let operators = &service.operator_store.operators;
+    let trace_id = Some(trace::current_trace_id()).filter(|id| !id.is_empty());
+    let activated = operators.activate_token(
+        OperatorTokenHash::of(token),
+        OperatorTokenHash::of(code),
+        trace_id,
+    );
+    let activated = activated.await?.ok_or_else(refused)?;
+    Ok(HttpResponse::Ok().json(activated))
 }
 
 /// `GET /operators/{name}/identities`: the identity of the account, if it is linked to one.
@@ -272,6 +337,19 @@ pub(super) async fn revoke_token(
     revoked
         .map(|_| HttpResponse::NoContent().finish())
         .ok_or_else(not_found)
+}
+
+/// Rejects the token of the settings where access of operators is granted: it would outlast the setting.
+///
+/// # Errors
+/// `FORBIDDEN`.
+pub(super) fn check_is_account(operator: &Operator) -> Result<(), ApiError> {
+    if !operator.is_from_settings() {
+        return Ok(());
+    }
+    let message = "the token of the settings belongs to no account and grants no access to operators; use a token of an account, or \
+                   `vouchsafe operator create NAME --admin` on the database";
+    Err(ApiError::new(Code::Forbidden, message))
 }
 
 /// Generates a token.

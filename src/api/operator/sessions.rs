@@ -12,7 +12,7 @@ use vouchsafe_store::operators::IssueLinkOutcome;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::sessions::SignInLink;
 
-use super::operators::{check_exists, generate_token, operator_not_found, parse_name};
+use super::operators::{check_exists, check_is_account, generate_token, operator_not_found, parse_name};
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::{Operator, check_sessions_permitted};
@@ -55,12 +55,13 @@ pub(super) async fn issue_link(
     name: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     check_sessions_permitted(&service)?;
+    check_is_account(&operator)?;
     let name = parse_name(&name)?;
     check_exists(&service, &name).await?;
     let is_own = operator.is_named(&name);
     check_own_or_admin(&operator, is_own)?;
-    // In the session of another account, an operator could confirm their own changes. The token of the settings is no person's.
-    if service.four_eyes.is_on() && (!is_own || operator.is_from_settings()) {
+    // In the session of another account, an operator could confirm their own changes.
+    if service.four_eyes.is_on() && !is_own {
         let message = "while changes need a second operator, operators issue sign-in links for themselves, each with a token of their own \
                        account";
         return Err(ApiError::new(Code::Forbidden, message));

@@ -207,10 +207,12 @@ async fn end_session(service: &Service, request: &HttpRequest) -> Result<(), Api
     };
     let found = find_session_operator(service, token, SessionUse::ByOperator).await?;
     if let SessionOperator::Live(operator) = found
-        && let Some(session_id) = operator.session()
+        && let Some(session) = operator.session()
     {
         let operators = &service.operator_store.operators;
-        operators.end_session(session_id, operator.audit_actor()).await?;
+        operators
+            .end_session(session.session_id, operator.audit_actor())
+            .await?;
     }
     Ok(())
 }

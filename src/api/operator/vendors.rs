@@ -3,21 +3,29 @@
 //! Credentials are encrypted on arrival; no response, log line or audit entry contains one. Production rejects the mock
 //! adapter.
 
+use std::time::Duration;
+
 use actix_web::{HttpResponse, web};
 use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::product::check_slug;
-use vouchsafe_domain::vendor::Vendor;
-use vouchsafe_procurement::http::VendorUrl;
+use vouchsafe_domain::vendor::{AdapterKind, Vendor};
+use vouchsafe_procurement::http::{VendorUrl, guard};
 use vouchsafe_security::vault::seal::SealedBlob;
-use vouchsafe_store::{PutVendorOutcome, VendorConfig};
+use vouchsafe_store::{AuditActor, PutVendorOutcome, VendorConfig};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::vendors::{VendorBody, VendorRequest};
 
 use super::body::Json;
+use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit_if, to_description};
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, sorted_list_response};
 use crate::api::middleware::operator::Operator;
 use crate::service::Service;
+
+/// For the host of a new URL. A host that does not respond in time is resolved again when the vendor is called.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// `GET /vendors`.
 pub(super) async fn list(
@@ -63,31 +71,102 @@ pub(super) async fn put(
     vendor_id: web::Path<String>,
     Json(request): Json<VendorRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    // A vendor's URL receives orders worth money: only admins may set it.
-    let actor = operator.audit_actor();
     let vendor_id = vendor_id.into_inner();
     check_slug(&vendor_id).map_err(|error| ApiError::invalid_field("vendor_id", error.to_string()))?;
-    let adapter = request.validate_adapter(service.environment)?;
-    let url = request.validate_url()?.map(parse_url).transpose()?;
-    let concurrency = request.validate_concurrency()?;
-    let credential = match request.validate_credentials()? {
-        Some(credential) => Some(seal_credentials(&service, &vendor_id, credential).await?),
-        None => None,
-    };
-    let terms = VendorConfig {
-        adapter,
-        url,
-        concurrency,
-        credential,
-        vendor_id,
-    };
-    match service.operator_store.vendors.put(terms, actor).await? {
-        PutVendorOutcome::Created(vendor) => Ok(HttpResponse::Created().json(vendor)),
-        PutVendorOutcome::Replaced(vendor) => Ok(HttpResponse::Ok().json(vendor)),
-        PutVendorOutcome::CredentialMissing => Err(ApiError::invalid_field(
-            "credentials",
-            "required for a new `http` vendor and when the url changes",
-        )),
+    let change = VendorPut { vendor_id, request };
+    let url = change.check(&service).await?;
+    let adapter = change.request.validate_adapter(service.environment)?;
+    let stored = service.operator_store.vendors.find(change.vendor_id.clone());
+    let is_same_server = stored.await?.is_some_and(|stored| {
+        stored.vendor.adapter == adapter && stored.vendor.url == url && change.request.credentials.is_none()
+    });
+    // A vendor's URL receives orders worth money, and its credentials. Adapters without a server and the concurrency are no matter of trust.
+    let needs_second = service.four_eyes.is_on() && adapter == AdapterKind::Http && !is_same_server;
+    submit_if(needs_second, &service, &operator, change).await
+}
+
+/// A new definition of a vendor.
+#[derive(Serialize, Deserialize)]
+pub(super) struct VendorPut {
+    vendor_id: String,
+    request: VendorRequest,
+}
+
+/// What the second operator sees of it.
+#[derive(Serialize)]
+struct VendorDescription {
+    adapter: AdapterKind,
+    url: Option<String>,
+    concurrency: u16,
+    credentials_changed: bool,
+}
+
+impl VendorPut {
+    /// Validates the definition and returns the normalized URL.
+    async fn check(&self, service: &Service) -> Result<Option<String>, ApiError> {
+        self.request.validate_adapter(service.environment)?;
+        self.request.validate_concurrency()?;
+        self.request.validate_credentials()?;
+        let url = self.request.validate_url()?.map(parse_url).transpose()?;
+        if let (Some(url), Some(guard)) = (&url, guard(service.vendor_network)) {
+            let checked = guard.check(url, RESOLVE_TIMEOUT).await;
+            checked.map_err(|rejection| {
+                let message = format!(
+                    "{rejection}; VOUCHSAFE_VENDOR_NETWORK=any also permits other addresses, for example of your own network"
+                );
+                ApiError::invalid_field("url", message)
+            })?;
+        }
+        Ok(url)
+    }
+}
+
+impl ConfirmableChange for VendorPut {
+    fn kind(&self) -> ChangeKind {
+        ChangeKind::VendorPut
+    }
+
+    fn object(&self) -> String {
+        self.vendor_id.clone()
+    }
+
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+        let description = VendorDescription {
+            adapter: self.request.validate_adapter(service.environment)?,
+            url: self.request.validate_url()?.map(parse_url).transpose()?,
+            concurrency: self.request.validate_concurrency()?,
+            credentials_changed: self.request.credentials.is_some(),
+        };
+        to_description(None, &description)
+    }
+
+    async fn carry_out(
+        self,
+        service: &web::Data<Service>,
+        actor: AuditActor,
+    ) -> Result<HttpResponse, ApiError> {
+        // The setting may have changed since the request.
+        let url = self.check(service).await?;
+        let Self { vendor_id, request } = self;
+        let credential = match request.validate_credentials()? {
+            Some(credential) => Some(seal_credentials(service, &vendor_id, credential).await?),
+            None => None,
+        };
+        let terms = VendorConfig {
+            adapter: request.validate_adapter(service.environment)?,
+            url,
+            concurrency: request.validate_concurrency()?,
+            credential,
+            vendor_id,
+        };
+        match service.operator_store.vendors.put(terms, actor).await? {
+            PutVendorOutcome::Created(vendor) => Ok(HttpResponse::Created().json(vendor)),
+            PutVendorOutcome::Replaced(vendor) => Ok(HttpResponse::Ok().json(vendor)),
+            PutVendorOutcome::CredentialMissing => Err(ApiError::invalid_field(
+                "credentials",
+                "required for a new `http` vendor and when the url changes",
+            )),
+        }
     }
 }
 

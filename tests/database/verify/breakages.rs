@@ -373,6 +373,10 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
         "access.papers",
         &["UPDATE deployment SET environment = 'production'"],
     ),
+    ("access.audited", &["INSERT INTO operators VALUES ('mallory', 'admin')"]),
+    ("access.audited", &["UPDATE credentials SET revoked_at = now()"]),
+    ("access.role", &["UPDATE operators SET role = 'viewer'"]),
+    ("audit.time", &["INSERT INTO audit_log (at, operator, action, subject) VALUES ('epoch', '', '', '')"]),
     ("fence.lanes", &["DELETE FROM nodes"]),
     ("fence.deployment", &["DELETE FROM deployment"]),
     (

@@ -9,6 +9,7 @@ use vouchsafe_actors::ports::store::Store as _;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_domain::ids::{CredentialId, OrderId, VoucherId};
+use vouchsafe_domain::operator::{OperatorName, Role};
 use vouchsafe_domain::order::{Order, PendingReason};
 use vouchsafe_domain::partner::Partner;
 use vouchsafe_domain::product::{Product, Sku, SupplyRoute};
@@ -18,6 +19,7 @@ use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
 use vouchsafe_security::credential;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
+use vouchsafe_security::vault::grant_key::GrantKey;
 use vouchsafe_store::{
     AuditActor, AuditCheckpoint, CodeRetrieval, ImportOutcome, NewPurchase, PgNode, PgStore,
 };
@@ -75,7 +77,15 @@ impl SeededDatabase {
 
 impl Builder {
     async fn new(store: PgStore) -> Self {
+        store.grants.unlock(GrantKey::from_bytes([1; 32]));
         let node = PgNode::start(&store.database, "node-1".to_owned()).await.unwrap();
+        let admin = store.operators.create(
+            OperatorName::built_in_admin(),
+            Role::Admin,
+            true,
+            AuditActor::service(),
+        );
+        admin.await.unwrap();
         let now = datetime!(2026-11-20 12:00 UTC);
         let partner = Partner::new("Partner".to_owned(), Allowlist::default(), now);
         let key_pair = credential::generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap();

@@ -46,6 +46,8 @@ pub struct Operation {
     error_codes: Vec<Code>,
     /// What a caller needs, such as the role `viewer`: kind and name.
     requirement: Option<(&'static str, &'static str)>,
+    /// Names and values of the extensions.
+    extensions: Vec<(&'static str, &'static str)>,
     is_rate_limited: bool,
     is_conditional: bool,
     stored_error_codes: Vec<Code>,
@@ -67,6 +69,7 @@ impl Operation {
             responses: Vec::new(),
             error_codes: vec![Code::ServiceUnavailable],
             requirement: None,
+            extensions: Vec::new(),
             is_rate_limited: false,
             is_conditional: false,
             stored_error_codes: Vec::new(),
@@ -199,15 +202,19 @@ impl Operation {
     /// validators take them for undeclared scopes. The description names the role for readers.
     pub fn require_role(mut self, scheme: &'static str, role: &'static str) -> Self {
         self.requirement = Some(("role", role));
-        let extensions = Extensions::from_iter([("x-required-role", role)]);
-        self.secured(&[scheme])
-            .edit(|operation| operation.extensions(Some(extensions)))
+        self.secured(&[scheme]).extension("x-required-role", role)
     }
 
     /// Requires a scope of the credential, as an extension like a role.
     pub fn require_scope(mut self, scope: &'static str) -> Self {
         self.requirement = Some(("scope", scope));
-        let extensions = Extensions::from_iter([("x-required-scope", scope)]);
+        self.extension("x-required-scope", scope)
+    }
+
+    /// Adds an extension.
+    pub fn extension(mut self, name: &'static str, value: &'static str) -> Self {
+        self.extensions.push((name, value));
+        let extensions = Extensions::from_iter(self.extensions.iter().copied());
         self.edit(|operation| operation.extensions(Some(extensions)))
     }
 

@@ -16,6 +16,7 @@ pub mod webhooks;
 use utoipa::PartialSchema as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{OpenApi, RefOr, Schema};
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{
     ChangeRequestId, CredentialId, DeliveryId, DriftId, OperatorSessionId, OperatorTokenId, OrderId,
     PartnerId, PayoutId, WebhookId,
@@ -218,6 +219,45 @@ pub fn require_role(operation: Operation, role: Role) -> Operation {
     match role {
         Role::Viewer => operation,
         Role::Operator | Role::Admin => operation.errors(&[Code::Forbidden]),
+    }
+}
+
+/// The need of a second operator (four-eyes principle), if the settings require one at all.
+#[derive(Debug, Clone, Copy)]
+pub enum SecondOperator {
+    Never,
+    Always(&'static [ChangeKind]),
+    /// Depends on the content of the request or on the settings.
+    Sometimes(&'static [ChangeKind]),
+}
+
+impl SecondOperator {
+    /// The label in the documentation.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Always(_) => "always",
+            Self::Sometimes(_) => "sometimes",
+        }
+    }
+
+    /// The kinds of the change requests.
+    #[must_use]
+    pub const fn kinds(self) -> &'static [ChangeKind] {
+        match self {
+            Self::Never => &[],
+            Self::Always(kinds) | Self::Sometimes(kinds) => kinds,
+        }
+    }
+}
+
+/// Adds the need of a second operator, and the response of a change that waits for one.
+pub fn require_second_operator(operation: Operation, second: SecondOperator) -> Operation {
+    let operation = operation.extension("x-second-operator", second.as_str());
+    match second {
+        SecondOperator::Never => operation,
+        SecondOperator::Always(_) | SecondOperator::Sometimes(_) => change_requests::may_wait(operation),
     }
 }
 

@@ -6,12 +6,11 @@ use vouchsafe_domain::operator_session::{OperatorSession, SessionFilter};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::{NoFilter, WholeList};
 use vouchsafe_wire::operator::operators::{
-    IssueTokenRequest, IssuedOperatorToken, NewOperator, OperatorPatch,
+    ActivationRequest, IssueTokenRequest, IssuedOperatorToken, NewOperator, OperatorPatch,
 };
 use vouchsafe_wire::operator::sessions::SignInLink;
 
-use super::change_requests::may_wait;
-use super::{OPERATORS, json_write_operation, read_operation};
+use super::{OPERATOR, OPERATORS, json_write_operation, read_operation};
 use crate::openapi::{Operation, OperationResponse};
 
 pub fn list(operation: Operation) -> Operation {
@@ -21,11 +20,12 @@ pub fn list(operation: Operation) -> Operation {
 }
 
 pub fn create(operation: Operation) -> Operation {
-    may_wait(json_write_operation(operation, "createOperator"))
+    json_write_operation(operation, "createOperator")
         .describe(
             OPERATORS,
             "Create an operator",
-            "The operator has no token yet: issue one.",
+            "The operator has no token yet: issue one. If the settings require a second operator, the account is inactive until its holder \
+             activates a token.",
         )
         .json_body::<NewOperator>(json!({ "name": "jane.doe", "role": "operator" }))
         .created::<OperatorAccount>("The operator.", operator())
@@ -33,7 +33,7 @@ pub fn create(operation: Operation) -> Operation {
 }
 
 pub fn change(operation: Operation) -> Operation {
-    may_wait(json_write_operation(operation, "changeOperator"))
+    json_write_operation(operation, "changeOperator")
         .describe(
             OPERATORS,
             "Change an operator",
@@ -59,15 +59,40 @@ pub fn list_tokens(operation: Operation) -> Operation {
 pub fn issue_token(operation: Operation) -> Operation {
     let mut issued = token();
     issued["token"] = format!("vso_{}", "0".repeat(64)).into();
-    may_wait(json_write_operation(operation, "issueOperatorToken"))
+    issued["activation_code"] = Value::Null;
+    json_write_operation(operation, "issueOperatorToken")
         .describe(
             OPERATORS,
             "Issue a token",
-            "Only this response contains the token; store it. An operator has at most 20 valid tokens.",
+            "Only this response contains the token; store it. An operator has at most 20 valid tokens. A token that a second operator \
+             confirms is inactive: that operator alone receives `activation_code`, and gives it to the holder of the token. A session issues \
+             tokens of its own account that end with it, and none if the settings require a second operator.",
         )
         .optional_json_body::<IssueTokenRequest>(json!({ "days": 30 }))
         .created::<IssuedOperatorToken>("The token.", issued)
         .errors(&[Code::CredentialLimitReached])
+}
+
+pub fn activate_token(operation: Operation) -> Operation {
+    operation
+        .id("activateOperatorToken")
+        .secured(&[OPERATOR])
+        .describe(
+            OPERATORS,
+            "Activate a token",
+            "Send the inactive token as `Authorization: Bearer TOKEN`, and the code that the confirming operator received. Each code works once.",
+        )
+        .json_body::<ActivationRequest>(json!({ "activation_code": format!("vsa_{}", "0".repeat(64)) }))
+        .ok::<OperatorTokenSummary>("The active token.", token())
+        .errors(&[
+            Code::InvalidCredentials,
+            Code::RateLimitExceeded,
+            Code::MalformedRequest,
+            Code::RequestTimeout,
+            Code::PayloadTooLarge,
+            Code::UnsupportedMediaType,
+            Code::ValidationFailed,
+        ])
 }
 
 pub fn revoke_token(operation: Operation) -> Operation {
@@ -98,7 +123,7 @@ pub fn unlink_identities(operation: Operation) -> Operation {
         .describe(
             OPERATORS,
             "Unlink an operator from the identity provider",
-            "Ends the sessions that began there. The account, its tokens and its role stay. The next sign-in with the name of the account as \
+            "Ends all sessions and revokes all API tokens of the account. The account and its role stay. The next sign-in with the name of the account as \
              its verified e-mail address links the account again, also of another person: disable the account to end access.",
         )
         .response(OperationResponse::empty(204, "The account belongs to no identity."))
@@ -155,7 +180,7 @@ fn session() -> Value {
 
 fn operator() -> Value {
     json!({
-        "name": "jane.doe", "role": "operator", "disabled": false, "created_at": "2026-11-20T12:00:00.123456Z",
+        "name": "jane.doe", "role": "operator", "disabled": false, "active": true, "created_at": "2026-11-20T12:00:00.123456Z",
     })
 }
 
@@ -163,6 +188,6 @@ fn token() -> Value {
     json!({
         "token_id": "otk_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "operator": "jane.doe",
         "created_at": "2026-11-20T12:00:00.123456Z", "expires_at": "2027-02-18T12:00:00.123456Z",
-        "last_used_at": null, "revoked_at": null,
+        "last_used_at": null, "revoked_at": null, "active": true,
     })
 }

@@ -10,7 +10,6 @@ use vouchsafe_wire::operator::decision::ReasonRequest;
 use vouchsafe_wire::operator::orders::OrderOfPartner;
 use vouchsafe_wire::operator::orders::fulfil::{FulfilReport, FulfilRequest};
 
-use super::change_requests::may_wait;
 use super::{ORDERS, json_write_operation, read_operation};
 use crate::openapi::Operation;
 use crate::partner::events::sample;
@@ -47,7 +46,7 @@ pub fn list_events(operation: Operation) -> Operation {
 }
 
 pub fn approve(operation: Operation) -> Operation {
-    may_wait(decision_operation(operation, "approveOrder"))
+    decision_operation(operation, "approveOrder")
         .describe(
             ORDERS,
             "Approve an order",
@@ -87,7 +86,7 @@ pub fn fulfil(operation: Operation) -> Operation {
         "vouchers": [{ "code": "a-code", "pin": "0000", "expiry": "2099-12-31" }, { "code": "another-code" }],
     });
     let report = json!({ "imported": 2, "duplicates": 0, "order": order() });
-    may_wait(json_write_operation(operation, "fulfilOrder"))
+    json_write_operation(operation, "fulfilOrder")
         .describe(
             ORDERS,
             "Fulfil an order manually",

@@ -16,7 +16,6 @@ use vouchsafe_wire::operator::wallets::PostingRequest;
 use vouchsafe_wire::partner::certification::CertificationBody;
 use vouchsafe_wire::partner::credentials::{RotateCredentialBody, RotatedCredentialBody};
 
-use super::change_requests::may_wait;
 use super::{PARTNERS, json_write_operation, read_operation};
 use crate::openapi::{Operation, OperationResponse, ResponseHeader};
 use crate::partner::{example_certification, money};
@@ -59,7 +58,7 @@ pub fn get(operation: Operation) -> Operation {
 pub fn change(operation: Operation) -> Operation {
     let patch =
         json!({ "suspended": true, "approval_rule": { "amount_over": { "USD": 500 }, "first_orders": 3 } });
-    may_wait(json_write_operation(operation, "changePartner"))
+    json_write_operation(operation, "changePartner")
     .describe(
         PARTNERS,
         "Change the terms of a partner",
@@ -98,7 +97,7 @@ pub fn list_credentials(operation: Operation) -> Operation {
 }
 
 pub fn issue(operation: Operation) -> Operation {
-    may_wait(json_write_operation(operation, "issueCredential"))
+    json_write_operation(operation, "issueCredential")
         .describe(
             PARTNERS,
             "Issue a credential",
@@ -133,7 +132,7 @@ pub fn revoke(operation: Operation) -> Operation {
 pub fn rotate(operation: Operation) -> Operation {
     let mut rotated = issued_credential();
     rotated["previous_expires_at"] = "2026-11-21T12:00:00.123456Z".into();
-    may_wait(json_write_operation(operation, "rotateCredential"))
+    json_write_operation(operation, "rotateCredential")
         .describe(
             PARTNERS,
             "Rotate a credential",
@@ -228,7 +227,7 @@ fn posting(
         "balance_after": 190, "sequence": 2, "order_id": null, "payout_id": null, "reference": "wire-77",
         "created_at": "2026-11-20T12:00:00.123456Z",
     });
-    may_wait(json_write_operation(operation, id))
+    json_write_operation(operation, id)
         .describe(
             PARTNERS,
             summary,

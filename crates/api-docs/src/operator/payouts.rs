@@ -5,7 +5,6 @@ use vouchsafe_domain::payout::PayoutSearch;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::payouts::{PayoutDecisionRequest, PayoutOfPartner};
 
-use super::change_requests::may_wait;
 use super::{PAYOUTS, json_write_operation, read_operation};
 use crate::openapi::Operation;
 
@@ -54,7 +53,7 @@ pub fn fail(operation: Operation) -> Operation {
 }
 
 fn decision_operation(operation: Operation, id: &'static str, status: &str) -> Operation {
-    may_wait(json_write_operation(operation, id))
+    json_write_operation(operation, id)
         .optional_json_body::<PayoutDecisionRequest>(
             json!({ "reason": "seen on the statement", "reference": "bank-4711" }),
         )

@@ -44,6 +44,7 @@ pub(super) static PAGES: [Page; 4] = [
                 link("Name", "name", "/operators/{name}/tokens"),
                 col("Role", "role"),
                 col("Disabled", "disabled"),
+                col("Active", "active"),
                 col("Created", "created_at"),
             ],
             filters: &[],
@@ -103,6 +104,7 @@ pub(super) static PAGES: [Page; 4] = [
                 col("Expires", "expires_at"),
                 col("Last used", "last_used_at"),
                 col("Revoked", "revoked_at"),
+                col("Active", "active"),
             ],
             filters: &[],
             row_actions: &[Action::new(

@@ -24,6 +24,9 @@ use serde::Serialize;
 use time::Date;
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::money::{Currency, Money};
+use vouchsafe_domain::vendor::VendorNetwork;
+use vouchsafe_http_client::resolver::{Resolver, system_lookup};
+use vouchsafe_http_client::url_policy::{LoopbackTargets, UrlPolicy, UrlRejection};
 use zeroize::Zeroizing;
 
 pub use self::records::RecordStream;
@@ -71,6 +74,8 @@ pub enum AdapterError {
     Client(#[from] reqwest::Error),
     #[error("an http vendor needs a url and credentials; put both")]
     Incomplete,
+    #[error("the vendor's url is refused: {0}; put another one, or set VOUCHSAFE_VENDOR_NETWORK=any")]
+    Refused(#[from] UrlRejection),
     /// The credential cannot be sent in a header.
     #[error("the vendor's credential contains characters that cannot be sent in a header; put another one")]
     Credential,
@@ -110,7 +115,13 @@ impl HttpVendor {
         let (Some(url), Some(credential)) = (config.url.clone(), &config.credential) else {
             return Err(AdapterError::Incomplete);
         };
-        let client = vouchsafe_http_client::client_builder(url.as_str())?
+        let mut builder = vouchsafe_http_client::client_builder(url.as_str())?;
+        if let Some(guard) = guard(config.network) {
+            // A URL that was stored before the setting is refused here, and a host with a private address at each connection.
+            guard.policy().parse(url.as_str())?;
+            builder = builder.dns_resolver(Arc::new(guard));
+        }
+        let client = builder
             .default_headers(default_headers(credential)?)
             .connect_timeout(timeouts.connect)
             .timeout(timeouts.total)
@@ -194,6 +205,18 @@ impl HttpVendor {
 
     fn breaker(&self) -> MutexGuard<'_, CircuitBreaker> {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The guard of outgoing connections, if the setting requires public addresses.
+#[must_use]
+pub fn guard(network: VendorNetwork) -> Option<Resolver> {
+    match network {
+        VendorNetwork::Any => None,
+        VendorNetwork::Public => {
+            let policy = UrlPolicy::new(LoopbackTargets::Refused, &[]);
+            Some(Resolver::new(policy, system_lookup()))
+        }
     }
 }
 

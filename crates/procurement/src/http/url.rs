@@ -4,9 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use reqwest::Url;
+use vouchsafe_http_client::url_policy::MAX_URL_BYTES;
 use vouchsafe_security::secure_url::is_secure;
-
-const MAX_BYTES: usize = 2_048;
 
 /// https, or http to this machine; without a trailing slash, so that paths can be appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +13,7 @@ pub struct VendorUrl(String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidVendorUrl {
-    #[error("expected a URL such as https://vendor.example/api of at most {MAX_BYTES} bytes")]
+    #[error("expected a URL such as https://vendor.example/api of at most {MAX_URL_BYTES} bytes")]
     NotAUrl,
     #[error("expected https; http is allowed for this machine only (localhost, 127.0.0.1, [::1])")]
     NotSecure,
@@ -40,7 +39,7 @@ impl FromStr for VendorUrl {
     fn from_str(text: &str) -> Result<Self, InvalidVendorUrl> {
         let url = Url::parse(text)
             .ok()
-            .filter(|url| url.has_host() && text.len() <= MAX_BYTES);
+            .filter(|url| url.has_host() && text.len() <= MAX_URL_BYTES);
         let url = url.ok_or(InvalidVendorUrl::NotAUrl)?;
         if !is_secure(&url) {
             return Err(InvalidVendorUrl::NotSecure);
@@ -98,7 +97,7 @@ mod tests {
                 "{text}"
             );
         }
-        let long = format!("https://vendor.example/{}", "a".repeat(MAX_BYTES));
+        let long = format!("https://vendor.example/{}", "a".repeat(MAX_URL_BYTES));
         assert_eq!(long.parse::<VendorUrl>(), Err(NotAUrl));
     }
 }

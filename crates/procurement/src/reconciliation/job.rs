@@ -17,6 +17,7 @@ use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::reconciliation::RecordLine;
 use vouchsafe_domain::reconciliation::day::midnight;
 use vouchsafe_domain::reconciliation::result::RecordsSource;
+use vouchsafe_domain::vendor::VendorNetwork;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{
     ClaimedDay, Purchases, RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, Reconciliations,
@@ -78,6 +79,7 @@ pub struct ReconciliationJob {
     pub vendors: VendorConfigs,
     pub catalogue: Arc<CurrentCatalogue>,
     pub keyring: Arc<Keyring>,
+    pub network: VendorNetwork,
     pub clock: Arc<dyn Clock>,
     pub metrics: VendorMetrics,
 }
@@ -289,7 +291,7 @@ async fn connect(job: &ReconciliationJob, vendor_id: &str) -> Result<VendorAdapt
     let unavailable = |reason: String| ReconciliationError::VendorUnavailable(reason);
     let found = job.vendors.find(vendor_id.to_owned()).await?;
     let access = found.ok_or_else(|| unavailable("it was deleted".to_owned()))?;
-    let adapter = VendorAdapter::open(&access, &job.keyring, Arc::clone(&job.clock));
+    let adapter = VendorAdapter::open(&access, &job.keyring, job.network, Arc::clone(&job.clock));
     adapter.await.map_err(unavailable)
 }
 

@@ -80,7 +80,8 @@ impl ProcurementService {
         if let Some(adapter) = self.adapters.find(&access.vendor) {
             return Ok(adapter);
         }
-        let adapter = VendorAdapter::open(&access, &self.keyring, Arc::clone(&self.clock)).await?;
+        let adapter =
+            VendorAdapter::open(&access, &self.keyring, self.network, Arc::clone(&self.clock)).await?;
         Ok(self.adapters.insert(access.vendor, adapter))
     }
 }

@@ -33,7 +33,7 @@ use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::purchase::view::LastResponse;
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 use vouchsafe_domain::sandbox_fault::{FaultKind, SandboxFaults};
-use vouchsafe_domain::vendor::AdapterKind;
+use vouchsafe_domain::vendor::{AdapterKind, VendorNetwork};
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{NewPurchase, PgStore, PurchaseUpdate, describe};
 
@@ -58,6 +58,7 @@ pub struct ProcurementService {
     metrics: VendorMetrics,
     faults: Arc<SandboxFaults>,
     adapters: AdapterCache,
+    network: VendorNetwork,
 }
 
 impl ProcurementService {
@@ -68,6 +69,7 @@ impl ProcurementService {
         catalogue: Arc<CurrentCatalogue>,
         clock: Arc<dyn Clock>,
         metrics: VendorMetrics,
+        network: VendorNetwork,
     ) -> Self {
         Self {
             store,
@@ -78,6 +80,7 @@ impl ProcurementService {
             metrics,
             faults: Arc::default(),
             adapters: AdapterCache::default(),
+            network,
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Two HMACs are stored with the encrypted code, each under a unique index, so that the database rejects a duplicate
 //! without knowing the code: the blind index of brand, code and PIN, and the code index of brand and code, which finds
-//! the same code with another PIN. The key never changes; beyond this it derives the keys of the audit checkpoints and of request
-//! fingerprints. The brand is compared trimmed and
+//! the same code with another PIN. The key never changes; beyond this it derives the keys of the audit checkpoints, of request
+//! fingerprints and of the rows that grant access. The brand is compared trimmed and
 //! without regard to case, code and PIN exactly as stored (trimmed). There is no Unicode normalisation: vendors print
 //! codes in ASCII, and two encodings of a letter count as two codes.
 //!

@@ -10,6 +10,7 @@
 //! | keyed hashes of audit checkpoints | [`checkpoint_key`] | the database, and a file outside it |
 //! | keyed fingerprints of requests under idempotency keys | [`fingerprint`] | the database |
 //! | keyed hash of cookies that begin a sign-in | [`cookie_key`] | the operator's browser |
+//! | keyed hashes of rows that grant access | [`grant_key`] | the database |
 //! | plaintext code | [`code`] | memory, during an import or one response, wiped afterwards |
 //!
 //! Only the retrieval endpoint decrypts codes, and two jobs: one computes the code index of codes that an earlier version stored
@@ -23,6 +24,7 @@ pub mod code;
 pub mod cookie_key;
 pub mod data_key;
 pub mod fingerprint;
+pub mod grant_key;
 pub mod key_file;
 pub mod master_key;
 mod random;

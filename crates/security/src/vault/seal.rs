@@ -22,6 +22,7 @@ use super::code::{UnknownEncoding, VoucherCode};
 use super::cookie_key::{COOKIE_CONTEXT, CookieKey};
 use super::data_key::{DataKey, KeyId, KeyPurpose};
 use super::fingerprint::{FINGERPRINT_CONTEXT, FingerprintKey};
+use super::grant_key::{GRANT_CONTEXT, GrantKey};
 use super::random::NoRandomness;
 
 pub use self::bound::sealed_key_id;
@@ -187,6 +188,12 @@ impl Vault {
             )
             .ok_or(OpenError::AuthenticationFailed { code_id })?;
         Ok(VoucherCode::decode(&plain)?)
+    }
+
+    /// The key of the rows that grant access. It never changes: it comes from that of the blind index.
+    #[must_use]
+    pub fn grant_key(&self) -> GrantKey {
+        GrantKey::new(&self.blind_index.derive(GRANT_CONTEXT))
     }
 
     /// The key of the audit checkpoints. It never changes: it comes from that of the blind index.

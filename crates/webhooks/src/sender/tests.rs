@@ -7,8 +7,8 @@ use reqwest::header::HeaderValue;
 use time::macros::datetime;
 
 use super::*;
-use crate::resolver::HostLookup;
-use crate::url_policy::LoopbackTargets;
+use vouchsafe_http_client::resolver::HostLookup;
+use vouchsafe_http_client::url_policy::LoopbackTargets;
 
 #[test]
 fn retry_after_is_parsed_as_seconds_or_date() {

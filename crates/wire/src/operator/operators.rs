@@ -1,7 +1,7 @@
 //! Bodies of `/operators`.
 
 use secrecy::SecretString;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
 use vouchsafe_domain::operator::{OperatorName, OperatorTokenSummary, Role};
 use vouchsafe_security::operator_token::OperatorTokenHash;
@@ -124,6 +124,41 @@ pub struct IssuedOperatorToken {
     #[serde(serialize_with = "serialize_secret")]
     #[schema(value_type = Option<String>, required)]
     pub token: Option<SecretString>,
+    /// Code with which the holder activates the token, if a second operator has confirmed it: for the confirming operator, shown once.
+    #[serde(serialize_with = "serialize_secret")]
+    #[schema(value_type = Option<String>, required)]
+    pub activation_code: Option<SecretString>,
+}
+
+/// Activation of a token.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ActivationRequest {
+    /// The code that the confirming operator received.
+    #[serde(serialize_with = "serialize_code", deserialize_with = "deserialize_code")]
+    #[schema(value_type = String, pattern = "^vsa_[0-9a-f]{64}$", write_only)]
+    activation_code: SecretString,
+}
+
+impl ActivationRequest {
+    #[must_use]
+    pub const fn new(activation_code: SecretString) -> Self {
+        Self { activation_code }
+    }
+
+    /// The code as it was sent.
+    #[must_use]
+    pub fn code(&self) -> &[u8] {
+        expose(&self.activation_code).as_bytes()
+    }
+}
+
+fn serialize_code<S: Serializer>(code: &SecretString, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(expose(code))
+}
+
+fn deserialize_code<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretString, D::Error> {
+    String::deserialize(deserializer).map(SecretString::from)
 }
 
 /// Only for the response that creates the token.

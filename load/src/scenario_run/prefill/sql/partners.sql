@@ -20,6 +20,11 @@ WITH numbered AS MATERIALIZED (
            sha256(convert_to('grown key ' || partner, 'UTF8')),
            sha256(convert_to('grown secret ' || partner, 'UTF8'))
       FROM numbered
+), put_issues AS (
+    INSERT INTO audit_log (operator, action, subject, partner_id)
+    SELECT 'admin', 'credential.issue', 'cred_' || replace(('01900000-0000-7000-a000-' || lpad(to_hex(partner), 12, '0')), '-', ''),
+           partner_id
+      FROM numbered
 ), put_wallets AS (
     INSERT INTO wallets (partner_id, currency, balance, sequence, updated_at)
     SELECT partner_id, 'USD', amount - 2500 * orders, 1 + orders, now - interval '1 hour'

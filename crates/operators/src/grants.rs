@@ -1,0 +1,147 @@
+//! HMACs of the rows that grant access: the key, and the check of a row.
+//!
+//! | Row | Checked |
+//! |---|---|
+//! | token, session, sign-in link and account of an operator, identity | at each use |
+//! | partner, credential | when they are loaded into memory, and before a change that would compute their HMAC anew |
+//!
+//! Until `vouchsafe keys seal` has run, a database of an earlier version has rows without an HMAC, and they grant what they say.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+use vouchsafe_audit_log::ForgedGrant;
+use vouchsafe_database::boxed;
+use vouchsafe_database::database::Database;
+use vouchsafe_domain::ids::{OperatorSessionId, OperatorTokenId, PartnerId};
+use vouchsafe_domain::operator::OperatorName;
+use vouchsafe_security::operator_token::OperatorTokenHash;
+use vouchsafe_security::vault::grant_key::{Grant, GrantKey, TokenGrant};
+
+/// Rows without a valid HMAC that wait for their audit entries. Somebody who plants more gets no further entries until these are written.
+const MAX_FORGED: usize = 100;
+
+/// The key of the HMACs, once the vault is unlocked. Until then no row grants anything.
+#[derive(Debug, Clone, Default)]
+pub struct Grants(Arc<GrantState>);
+
+#[derive(Debug, Default)]
+struct GrantState {
+    key: OnceLock<GrantKey>,
+    is_sealed: AtomicBool,
+    forged: Mutex<BTreeSet<ForgedGrant>>,
+}
+
+impl Grants {
+    /// Sets the key of the vault.
+    pub fn unlock(&self, key: GrantKey) {
+        self.0.key.get_or_init(|| key);
+    }
+
+    /// The key, and whether rows without an HMAC grant nothing.
+    #[must_use]
+    pub fn of(key: &GrantKey, is_sealed: bool) -> Self {
+        let grants = Self::default();
+        grants.unlock(key.clone());
+        grants.0.is_sealed.store(is_sealed, Ordering::Release);
+        grants
+    }
+
+    /// Reads whether rows without an HMAC grant nothing. It stays so.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    #[boxed]
+    pub async fn refresh(&self, database: &Database) -> Result<bool, sqlx::Error> {
+        if !self.0.is_sealed.load(Ordering::Acquire) {
+            let is_sealed = database.run(|pool| async move { is_sealed(&mut *pool.acquire().await?).await });
+            self.0.is_sealed.fetch_or(is_sealed.await?, Ordering::AcqRel);
+        }
+        Ok(self.0.is_sealed.load(Ordering::Acquire))
+    }
+
+    /// The HMAC of a row that is about to be written.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] while the vault is locked.
+    pub fn mac(&self, grant: &Grant) -> Result<Vec<u8>, sqlx::Error> {
+        let key = self.0.key.get();
+        let key = key.ok_or_else(|| sqlx::Error::Configuration("the vault is locked".into()))?;
+        Ok(key.mac(grant))
+    }
+
+    /// Whether a row grants what it says. One that does not is logged, and kept for [`Self::take_forged`].
+    #[must_use]
+    pub fn verify(&self, row: &StoredGrant) -> bool {
+        let key = self.0.key.get();
+        let is_right = key.is_some_and(|key| {
+            !self.0.is_sealed.load(Ordering::Acquire) || key.is_mac_of(row.mac.as_deref(), &row.grant)
+        });
+        if !is_right {
+            tracing::error!(
+                row.table = row.table,
+                row.id,
+                "row has no valid HMAC and grants nothing: somebody has written it without the service"
+            );
+            let mut forged = self.0.forged.lock().unwrap_or_else(PoisonError::into_inner);
+            if forged.len() < MAX_FORGED {
+                forged.insert(ForgedGrant {
+                    table: row.table,
+                    subject: row.id.clone(),
+                    partner_id: row.partner_id,
+                });
+            }
+        }
+        is_right
+    }
+
+    /// The rows without a valid HMAC that were read since the last call, each once.
+    #[must_use]
+    pub fn take_forged(&self) -> BTreeSet<ForgedGrant> {
+        std::mem::take(&mut *self.0.forged.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A stored row that grants access.
+#[derive(Debug, Clone)]
+pub struct StoredGrant {
+    pub table: &'static str,
+    /// As the audit log names it.
+    pub id: String,
+    /// The partner whom it concerns; `None` for a row of operators.
+    pub partner_id: Option<PartnerId>,
+    pub grant: Grant,
+    pub mac: Option<Vec<u8>>,
+}
+
+/// Whether rows without an HMAC grant nothing.
+///
+/// # Errors
+/// [`sqlx::Error`] when the database does not answer.
+#[boxed]
+pub async fn is_sealed(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let is_sealed = sqlx::query_scalar!(r#"SELECT EXISTS (SELECT FROM grant_seal) AS "is_sealed!""#);
+    is_sealed.fetch_one(connection).await
+}
+
+/// The row of a token.
+pub(super) fn of_token(
+    token_id: OperatorTokenId,
+    (operator, hash): (&OperatorName, &OperatorTokenHash),
+    expires_at: Option<time::OffsetDateTime>,
+    session_id: Option<OperatorSessionId>,
+    activation: Option<&[u8]>,
+) -> Grant {
+    let session_id = session_id.map(OperatorSessionId::as_uuid);
+    Grant::of_token(&TokenGrant {
+        token_id: token_id.as_uuid().as_bytes(),
+        operator,
+        hash: hash.as_bytes(),
+        expires_at,
+        session_id: session_id.as_ref().map(Uuid::as_bytes),
+        activation,
+    })
+}

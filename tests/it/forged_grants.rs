@@ -1,0 +1,315 @@
+//! Rows that somebody with the service's database role has planted or changed: they grant nothing, are security events, and `verify` finds
+//! them.
+
+use std::process::Command;
+
+use hyper::Method;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection};
+use vouchsafe_private_postgres::Durability;
+use vouchsafe_test_harness::{
+    Database, Instance, Operator, ServiceDatabase, WAIT_TIMEOUT, eventually, expect_error, expect_success,
+    program, text_of,
+};
+
+use crate::browser::Browser;
+use crate::change_requests::{FourEyes, top_ups};
+use crate::commands::run_in_production;
+use crate::operator_accounts::text;
+use crate::production::{MASTER_KEY, add_certified_partner, start_production, start_production_with};
+
+/// Names of the invariants that `vouchsafe verify` finds broken.
+fn broken_invariants(database: &Database) -> Vec<String> {
+    let report = run_in_production(database, &["verify"]);
+    let invariants = report["invariants"].as_array().unwrap().iter();
+    let broken = invariants.filter(|invariant| invariant["holds"] == false);
+    broken.map(|invariant| text(invariant, "name")).collect()
+}
+
+async fn attacker(database: &Database) -> PgConnection {
+    PgConnection::connect_with(&database.service_options())
+        .await
+        .unwrap()
+}
+
+async fn execute(connection: &mut PgConnection, sql: String) {
+    connection.execute(AssertSqlSafe(sql)).await.unwrap();
+}
+
+/// Waits until this many forged rows have been counted.
+async fn wait_for_forged(operator: &mut Operator, expected: u64) {
+    let poll = async || (forged(operator).await >= expected).then_some(());
+    eventually("the security event", WAIT_TIMEOUT, poll).await;
+    assert_eq!(forged(operator).await, expected);
+}
+
+async fn forged(operator: &mut Operator) -> u64 {
+    let metrics = operator.call(Method::GET, "/metrics", "text/plain", "").await;
+    let metrics = text_of(&metrics);
+    let name = "vouchsafe_security_events_total{reason=\"forged_grant\"} ";
+    let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap().parse().unwrap()
+}
+
+async fn status(service: &Instance, token: &str) -> u16 {
+    let mut stranger = Operator::of(service).with_token(token);
+    let response = stranger.call_json(Method::GET, "/admin/v1/partners", "").await;
+    response.status.as_u16()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn planted_and_changed_rows_of_operators_grant_nothing() {
+    let database = Database::create_on(Durability::Durable).await;
+    let service = start_production_with(
+        &database,
+        &[("VOUCHSAFE_CONSOLE_URL", "https://console.example.com")],
+    );
+    let mut operator = Operator::of(&service);
+    let sam = run_in_production(&database, &["operator", "create", "sam", "--admin"]);
+    let sam = text(&sam, "token");
+    assert_eq!(status(&service, &sam).await, 200);
+    let mut attacker = attacker(&database).await;
+    let planted = format!("vso_{}", "5e".repeat(32));
+    let hash = hex::encode(Sha256::digest(&planted));
+    let entry = |action: &str, subject: &str| {
+        format!(
+            "INSERT INTO audit_log (at, operator, action, subject, after)
+             VALUES (now() - interval '30 days', 'sam', '{action}', '{subject}', '{{\"role\": \"admin\", \"disabled\": false}}');"
+        )
+    };
+    let token_of = |name: &str| {
+        format!(
+            "INSERT INTO operator_tokens (token_id, operator, token_hash, expires_at, mac)
+             VALUES ('01900000-0000-7000-8000-000000000001', '{name}', decode('{hash}', 'hex'), now() + interval '1 year', sha256('x'));"
+        )
+    };
+    let token_entry = entry("operator_token.issue", "otk_01900000000070008000000000000001");
+    let account = "INSERT INTO operators (name, role) VALUES ('mallory', 'admin');";
+    for attack in [
+        [
+            account,
+            &entry("operator.create", "mallory"),
+            &token_of("mallory"),
+            &token_entry,
+        ]
+        .concat(),
+        [&*token_of("sam"), &token_entry].concat(),
+    ] {
+        let before = forged(&mut operator).await;
+        execute(&mut attacker, attack.clone()).await;
+        assert_eq!(status(&service, &planted).await, 401, "{attack}");
+        wait_for_forged(&mut operator, before + 1).await;
+        assert_eq!(broken_invariants(&database), ["access.mac"], "{attack}");
+        execute(
+            &mut attacker,
+            "DELETE FROM operator_tokens WHERE token_id = '01900000-0000-7000-8000-000000000001';
+             DELETE FROM operator_sessions WHERE operator = 'mallory'"
+                .to_owned(),
+        )
+        .await;
+    }
+    // The service's role may delete no account, so that mallory stays, and is found.
+    assert_eq!(broken_invariants(&database), ["access.mac"]);
+    let backdated: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM audit_log WHERE operator = 'sam' AND at < now() - interval '1 day'",
+    )
+    .fetch_one(&mut attacker)
+    .await
+    .unwrap();
+    assert_eq!(
+        backdated, 0,
+        "the service's role cannot choose the time of an entry"
+    );
+
+    let session = format!("vsn_{}", "5e".repeat(32));
+    let hash = hex::encode(Sha256::digest(&session));
+    execute(
+        &mut attacker,
+        format!(
+            "INSERT INTO operator_sessions (session_id, operator, token_hash, method, address, expires_at)
+             VALUES (gen_random_uuid(), 'sam', decode('{hash}', 'hex'), 'link', '127.0.0.1', now() + interval '12 hours')"
+        ),
+    )
+    .await;
+    let before = forged(&mut operator).await;
+    let mut browser = Browser::of(&service);
+    browser.cookie = Some(format!("__Host-vouchsafe_session={session}"));
+    assert_eq!(browser.status(Method::GET, "/admin/v1/partners").await, 401);
+    let link = format!("vsl_{}", "5e".repeat(32));
+    let hash = hex::encode(Sha256::digest(&link));
+    execute(
+        &mut attacker,
+        format!(
+            "INSERT INTO operator_sign_in_links (operator, token_hash, expires_at)
+             VALUES ('sam', decode('{hash}', 'hex'), now() + interval '10 minutes')"
+        ),
+    )
+    .await;
+    let from_console = [("origin", "https://console.example.com")];
+    let redeemed = Browser::of(&service)
+        .send(
+            Method::POST,
+            "/sign-in/link",
+            &from_console,
+            &format!("token={link}"),
+        )
+        .await;
+    assert_eq!(redeemed.status, 401);
+    wait_for_forged(&mut operator, before + 2).await;
+    // A role that nobody has given.
+    execute(
+        &mut attacker,
+        "UPDATE operators SET role = 'viewer' WHERE name = 'sam'".to_owned(),
+    )
+    .await;
+    assert_eq!(status(&service, &sam).await, 401);
+    drop(service);
+    database.remove().await;
+}
+
+/// An operator who can write to the database makes another one the requester, and confirms.
+#[tokio::test]
+async fn request_whose_requester_was_changed_in_the_database_is_not_carried_out() {
+    let mut eyes = FourEyes::start();
+    let mut partner = eyes.admin.add_partner("1").await;
+    let body = json!({ "amount": "5000", "reference": "a" });
+    let request = eyes.request(Method::POST, &top_ups(&partner), &body).await;
+    let mut database = ServiceDatabase::of(&eyes.service).await;
+    database
+        .run("UPDATE change_requests SET requested_by = 'sam'".to_owned())
+        .await;
+    let confirm = format!("{request}/confirm");
+    let response = eyes.admin.call_json(Method::POST, &confirm, "").await;
+    expect_error(&response, 500, "INTERNAL_ERROR");
+    assert_eq!(partner.balance("USD").await, "1.00");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn planted_and_changed_rows_of_partners_grant_nothing() {
+    let database = Database::create_on(Durability::Durable).await;
+    let mut service = start_production(&database);
+    let mut operator = Operator::of(&service);
+    let mut partner = add_certified_partner(&service, &mut operator).await;
+    expect_success(&partner.get("/wallets").await, 200);
+    let mut attacker = attacker(&database).await;
+    let (key, secret) = (
+        format!("vs_live_{}", "5e".repeat(16)),
+        format!("vss_{}", "5e".repeat(32)),
+    );
+    let id = partner.partner_id.trim_start_matches("ptn_").to_owned();
+    execute(
+        &mut attacker,
+        format!(
+            "INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, family_id, mac)
+             VALUES ('01900000-0000-7000-8000-000000000001', '{id}', sha256('{key}'), sha256('{secret}'),
+                     '01900000-0000-7000-8000-000000000001', sha256('x'));
+             INSERT INTO audit_log (operator, action, subject, after, partner_id)
+             VALUES ('sam', 'credential.issue', 'cred_01900000000070008000000000000001', '{{\"partner_id\": \"ptn_{id}\"}}', '{id}')"
+        ),
+    )
+    .await;
+    let issued = json!({ "api_key": key, "api_secret": secret, "credential_id": "cred_01900000000070008000000000000001" });
+    let mut planted = partner.with_credential(&issued);
+    // The node has loaded the row, because of the forged audit entry.
+    eventually("the security event", WAIT_TIMEOUT, async || {
+        let entries = operator.audit_entries("action=security.forged_grant").await;
+        (!entries.is_empty()).then(|| {
+            assert_eq!(entries[0]["subject"], "cred_01900000000070008000000000000001");
+        })
+    })
+    .await;
+    expect_error(&planted.get("/wallets").await, 401, "INVALID_CREDENTIALS");
+    assert!(forged(&mut operator).await >= 1);
+    assert_eq!(broken_invariants(&database), ["access.mac"]);
+    // Neither has a node that loads it at its start, and no rotation makes it valid.
+    assert_eq!(service.stop(), Some(0));
+    service.restart();
+    expect_error(&planted.get("/wallets").await, 401, "INVALID_CREDENTIALS");
+    let rotate = "/admin/v1/credentials/cred_01900000000070008000000000000001/rotate";
+    let rotated = operator.call_json(Method::POST, rotate, "{}").await;
+    expect_error(&rotated, 409, "CREDENTIAL_NOT_LIVE");
+    expect_success(&partner.get("/wallets").await, 200);
+
+    execute(
+        &mut attacker,
+        format!("UPDATE partners SET allowlist = '{{0.0.0.0/0}}' WHERE partner_id = '{id}'"),
+    )
+    .await;
+    let change = json!({ "cancel_window_s": 60 }).to_string();
+    let path = format!("/admin/v1/partners/{}", partner.partner_id);
+    let laundered = operator.call_json(Method::PATCH, &path, change).await;
+    expect_error(&laundered, 404, "PARTNER_NOT_FOUND");
+    assert_eq!(service.stop(), Some(0));
+    service.restart();
+    expect_error(&partner.get("/wallets").await, 403, "PARTNER_SUSPENDED");
+    drop(service);
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_an_earlier_version_are_sealed_once_by_the_owner() {
+    let database = Database::create_on(Durability::Durable).await;
+    let mut service = start_production(&database);
+    let mut operator = Operator::of(&service);
+    let mut partner = add_certified_partner(&service, &mut operator).await;
+    let sam = text(
+        &run_in_production(&database, &["operator", "create", "sam", "--admin"]),
+        "token",
+    );
+    assert_eq!(service.stop(), Some(0));
+    // As version 0.2.0 has left them.
+    let mut owner = database.connect().await;
+    owner
+        .execute(
+            "DELETE FROM grant_seal; UPDATE partners SET mac = NULL; UPDATE credentials SET mac = NULL;
+             UPDATE operators SET mac = NULL; UPDATE operator_tokens SET mac = NULL",
+        )
+        .await
+        .unwrap();
+    service.restart();
+    assert!(service.log().contains("vouchsafe keys seal"), "{}", service.log());
+    expect_success(&partner.get("/wallets").await, 200);
+    assert_eq!(status(&service, &sam).await, 200);
+
+    let seal = |url: String| {
+        Command::new(program())
+            .args(["keys", "seal", "--json"])
+            .env("DATABASE_URL", url)
+            .env("VOUCHSAFE_MASTER_KEY", MASTER_KEY)
+            .output()
+            .unwrap()
+    };
+    let by_service = seal(database.service_options().to_url_lossy().to_string());
+    let stderr = String::from_utf8_lossy(&by_service.stderr);
+    assert!(
+        !by_service.status.success() && stderr.contains("permission denied"),
+        "{stderr}"
+    );
+    let owner_url = database.options().to_url_lossy().to_string();
+    let sealed = seal(owner_url.clone());
+    let report: Value = serde_json::from_slice(&sealed.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&sealed.stderr)));
+    // A partner, a credential, an account and its token.
+    assert_eq!(report["rows"], 4);
+    assert_eq!(operator.audit_entries("action=grant.seal").await.len(), 4);
+    let again = seal(owner_url);
+    let stderr = String::from_utf8_lossy(&again.stderr);
+    assert!(
+        !again.status.success() && stderr.contains("once only"),
+        "{stderr}"
+    );
+    assert_eq!(broken_invariants(&database), [""; 0]);
+    // The running node knows it, too.
+    let mut attacker = attacker(&database).await;
+    execute(&mut attacker, "UPDATE operator_tokens SET mac = NULL".to_owned()).await;
+    eventually("a forged token", WAIT_TIMEOUT, async || {
+        (status(&service, &sam).await == 401).then_some(())
+    })
+    .await;
+    assert_eq!(service.stop(), Some(0));
+    service.restart();
+    expect_success(&partner.get("/wallets").await, 200);
+    drop(service);
+    database.remove().await;
+}
