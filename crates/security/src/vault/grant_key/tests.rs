@@ -1,3 +1,5 @@
+//! Which fields the HMACs cover, and the text from which they are computed.
+
 use serde::de::DeserializeOwned;
 use time::Duration;
 use vouchsafe_domain::api_scope::{ApiScope, ApiScopes};
