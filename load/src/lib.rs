@@ -8,7 +8,11 @@
 //! | Module | Subject |
 //! |---|---|
 //! | [`guard`] | counts of an order under callgrind, and their record |
+//! | [`compare`] | service, peer and floor in turns |
+//! | [`peer`] | reference implementation of the order API, and the floor |
 //! | [`ab`] | two programs in alternating turns |
+//! | [`sweep`] | highest rate within bounds |
+//! | [`paired`] | figures of turns, compared within rounds |
 //! | [`scenario_run`] | scenario runner, prefilled databases |
 //! | [`report`] | report of runs as text, JSON and HTML, thresholds, comparison with an earlier report |
 //! | [`follow_up`] | pauses of Postgres, restarts, replays, webhooks, consoles |
@@ -20,19 +24,25 @@
 //! | [`resources`] | cost per order, conditions of a measurement |
 //! | [`statistics`] | statistics of repeated measurements |
 //! | [`condition`] | condition on a figure of a report |
+//! | [`runtime`] | runtime of one thread |
 //! | [`stoppable_thread`] | thread that runs until its owner stops it |
 
 pub mod ab;
 pub mod audit;
+pub mod compare;
 pub mod condition;
 pub mod deployment;
 pub mod follow_up;
 pub mod guard;
+pub mod paired;
+pub mod peer;
 pub mod report;
 pub mod resources;
 pub mod run;
+pub mod runtime;
 pub mod scenario_run;
 pub mod statistics;
 pub mod stoppable_thread;
+pub mod sweep;
 pub mod tally;
 pub mod traffic;

@@ -48,7 +48,7 @@ const FORBIDDEN_FEATURES: [(&str, &str, &str); 1] = [(
 )];
 
 /// The crates of the load generator use each other and the public HTTP interface.
-const INDEPENDENT: [&str; 3] = ["vouchsafe-api-client", "vouchsafe-lab", "vouchsafe-load"];
+const INDEPENDENT: [&str; 2] = ["vouchsafe-api-client", "vouchsafe-load"];
 
 #[derive(Deserialize)]
 pub(crate) struct Workspace {

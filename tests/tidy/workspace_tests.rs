@@ -77,7 +77,6 @@ fn forbidden_dependency_is_found() {
         ("vouchsafe-security", "sqlx", "independent of their transport"),
         ("vouchsafe-store", "actix-web", "the store knows no HTTP"),
         ("vouchsafe-load", "vouchsafe", "only the public HTTP interface"),
-        ("vouchsafe-lab", "vouchsafe", "only the public HTTP interface"),
         (
             "vouchsafe-api-client",
             "vouchsafe",
@@ -92,8 +91,7 @@ fn forbidden_dependency_is_found() {
         }
     }
     let allowed = workspace(&[
-        ("vouchsafe-lab", &["sqlx", "vouchsafe-load"], &[]),
-        ("vouchsafe-load", &["vouchsafe-api-client"], &[]),
+        ("vouchsafe-load", &["sqlx", "vouchsafe-api-client"], &[]),
         ("vouchsafe-api-client", &[], &[]),
         ("vouchsafe", &[], &["vouchsafe-load"]),
     ]);

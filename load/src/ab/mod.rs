@@ -3,15 +3,13 @@
 //!
 //! Rule: a round counts only if the audits of both turns passed.
 
-mod comparison;
-
 use std::fmt;
 use std::path::Path;
 
 use serde::Serialize;
 
-use self::comparison::{PairedFigure, compare_turns};
-use crate::deployment::TestDeployment;
+use crate::deployment::run_in_new_deployment;
+use crate::paired::{PairedFigure, compare_turns, write_table};
 use crate::report::{RunReport, Verdict};
 use crate::scenario_run::{GeneratorOptions, run_scenario};
 use crate::traffic::scenario::Scenario;
@@ -50,7 +48,9 @@ pub fn compare_programs(
     let mut rounds = Vec::with_capacity(plan.rounds);
     for round in 0..plan.rounds {
         let mut turn = |index: usize| {
-            let report = run_turn(plan, plan.programs[index])?;
+            let report = run_in_new_deployment(plan.programs[index], |deployment| {
+                run_scenario(plan.scenario, deployment, plan.options)
+            })?;
             let (name, rate) = (NAMES[index], report.metrics.orders_per_s);
             report_progress(&format!("round {}, {name}: {rate:.0} orders/s", round + 1));
             anyhow::Ok(report)
@@ -66,19 +66,9 @@ pub fn compare_programs(
     Ok(AbReport {
         scenario: format!("{}, {} s", plan.scenario.name, plan.scenario.seconds),
         programs: plan.programs.map(|program| program.display().to_string()),
-        figures: compare_turns(&rounds),
+        figures: compare_turns(&rounds.iter().map(<[RunReport; 2]>::each_ref).collect::<Vec<_>>()),
         rounds,
     })
-}
-
-fn run_turn(plan: &AbPlan<'_>, program: &Path) -> anyhow::Result<RunReport> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let mut deployment = runtime.block_on(TestDeployment::start(program))?;
-    let report = run_scenario(plan.scenario, &mut deployment, plan.options)?;
-    deployment.stop()?;
-    Ok(report)
 }
 
 impl AbReport {
@@ -144,6 +134,6 @@ impl fmt::Display for AbReport {
             "\n{}, {rounds} rounds; ratios of B to A within a round, intervals of 95 % for all figures together",
             self.scenario
         )?;
-        comparison::write_table(f, &self.figures)
+        write_table(f, &self.figures)
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct AbArgs {
 
 /// Runs the comparison.
 pub(crate) fn command(args: &AbArgs) -> anyhow::Result<Verdict> {
-    let scenario = read_scenario(&args.scenario, &args.overrides, &args.generator)?;
+    let scenario = read_scenario(&args.scenario, &args.overrides, &args.generator, None)?;
     for program in [&args.base, &args.candidate] {
         ensure!(
             program.is_file(),

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 use clap::Args;
-use vouchsafe_load::deployment::TestDeployment;
 use vouchsafe_load::guard::record::{Comparison, Record, Release};
 use vouchsafe_load::guard::{Counts, Toolchain, count_orders};
 use vouchsafe_load::report::{Verdict, check_output_file};
 
 use super::print_progress;
+use super::scenario::service_program;
 
 /// In place of a release that has no record of this toolchain.
 const FIRST_RECORD: &str = "none yet";
@@ -36,10 +36,7 @@ pub(crate) struct GuardArgs {
 
 /// Counts and compares.
 pub(crate) fn command(args: &GuardArgs) -> anyhow::Result<Verdict> {
-    let program = match &args.program {
-        Some(program) => program.clone(),
-        None => TestDeployment::default_program()?,
-    };
+    let program = service_program(args.program.as_ref())?;
     for program in [Some(&program), args.against.as_ref()].into_iter().flatten() {
         ensure!(
             program.is_file(),
@@ -141,9 +138,7 @@ fn check(
 }
 
 fn count(program: &Path) -> anyhow::Result<(Toolchain, Counts)> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = vouchsafe_load::runtime::new_runtime()?;
     print_progress(&format!("{}: seeding", program.display()));
     runtime.block_on(count_orders(program, &mut print_progress))
 }

@@ -1,10 +1,14 @@
 //! Commands of `load`, one module each, and their common arguments.
 
 pub(crate) mod ab;
+pub(crate) mod compare;
 pub(crate) mod guard;
+pub(crate) mod peer;
 pub(crate) mod run;
 pub(crate) mod scenario;
+pub(crate) mod sweep;
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -42,6 +46,9 @@ pub(crate) struct ReportArgs {
     /// Also write the report as an HTML page with charts
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Also write the latency histograms in the log format of HdrHistogram
+    #[arg(long, value_name = "FILE")]
+    hlog: Option<PathBuf>,
     /// Exit with 3 unless this holds, for example 'p99<=50' or 'costs.wal.bytes<3000'; for any number of the JSON
     /// report, can be repeated
     #[arg(long, value_name = "CONDITION")]
@@ -69,13 +76,15 @@ impl ReportArgs {
     /// Checks all files before the runs and reads the baseline, so that a wrong file does not waste them.
     pub(crate) fn check_files(&self, scenarios: &[Option<&str>]) -> anyhow::Result<Option<Baseline>> {
         let baseline = self.baseline.as_deref();
-        for path in [&self.json, &self.html].into_iter().flatten() {
+        let mut paths = BTreeSet::new();
+        for path in [&self.json, &self.html, &self.hlog].into_iter().flatten() {
             check_output_file(path, baseline.as_slice())?;
+            anyhow::ensure!(
+                paths.insert(path),
+                "two reports name the file `{}`: name another one",
+                path.display()
+            );
         }
-        anyhow::ensure!(
-            self.json.is_none() || self.json != self.html,
-            "--json and --html name the same file: name two"
-        );
         let Some(path) = baseline else {
             return Ok(None);
         };
@@ -101,8 +110,15 @@ impl ReportArgs {
         if let Some(path) = &self.html {
             write_output_file(path, report.to_html()?.as_bytes())?;
         }
+        if let Some(path) = &self.hlog {
+            write_output_file(path, report.to_histogram_log()?.as_bytes())?;
+        }
         let mut out = std::io::stdout().lock();
-        for (form, path) in [("HTML", &self.html), ("JSON", &self.json)] {
+        for (form, path) in [
+            ("HTML", &self.html),
+            ("JSON", &self.json),
+            ("histogram", &self.hlog),
+        ] {
             if let Some(path) = path {
                 writeln!(out, "{form} report: {}", path.display())?;
             }

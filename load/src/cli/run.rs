@@ -6,21 +6,22 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use sqlx::postgres::PgConnectOptions;
-use tokio::runtime::Runtime;
+use vouchsafe_api_client::origin::Origin;
 use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::partner_file::PartnerFile;
-use vouchsafe_api_client::signer::Credentials;
 use vouchsafe_load::audit::{AuditedPartner, audit_all};
 use vouchsafe_load::report::{RunReport, Verdict};
+use vouchsafe_load::resources::MonitorTarget;
 use vouchsafe_load::resources::conditions::Conditions;
 use vouchsafe_load::resources::database::DatabaseSettings;
-use vouchsafe_load::resources::other_work::OtherWork;
-use vouchsafe_load::run::driver::{LoadPlan, run_load};
-use vouchsafe_load::run::metrics::{RunMetrics, Setup};
-use vouchsafe_load::run::progress::Progress;
-use vouchsafe_load::run::resource_monitor::ResourceUsage;
+use vouchsafe_load::resources::proc::find_listener;
+use vouchsafe_load::resources::server::MonitoredServer;
+use vouchsafe_load::run::driver::LoadPlan;
+use vouchsafe_load::run::measurement::measure;
+use vouchsafe_load::runtime::new_runtime;
+use vouchsafe_load::traffic::generator::Traffic;
 use vouchsafe_load::traffic::pace::{DEFAULT_DRAIN_S, Pace, RunLength, Spacing};
-use vouchsafe_load::traffic::workload::Workload;
+use vouchsafe_load::traffic::workload::one_sku;
 
 use super::{GeneratorArgs, ReportArgs, parse_positive};
 
@@ -50,9 +51,14 @@ pub(crate) struct RunArgs {
     /// Warm-up seconds
     #[arg(long, default_value_t = 2)]
     warmup: u64,
-    /// Product to order
-    #[arg(long, default_value = "sbx-instant")]
-    product: String,
+    /// Products to order with equal shares, separated by commas
+    #[arg(
+        long = "product",
+        value_name = "PRODUCT",
+        value_delimiter = ',',
+        default_value = "sbx-instant"
+    )]
+    products: Vec<String>,
     /// Denomination, as written in the request
     #[arg(long, default_value = "25")]
     denomination: String,
@@ -62,7 +68,7 @@ pub(crate) struct RunArgs {
     /// Skip the audit of balances and order list, for partners with other concurrent orders
     #[arg(long)]
     shared_wallet: bool,
-    /// Database URL of the service, to report its durability settings
+    /// Database URL of the service, to report its settings and, on this machine, WAL, commits and CPU time
     #[arg(long)]
     database: Option<PgConnectOptions>,
     #[command(flatten)]
@@ -73,92 +79,75 @@ pub(crate) struct RunArgs {
 
 /// Runs load and audit.
 pub(crate) fn command(args: &RunArgs) -> anyhow::Result<Verdict> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = new_runtime()?;
     let file = &args.credentials;
     let partner = PartnerFile::read(file).with_context(|| format!("`{}`", file.display()))?;
-    let credentials = partner.credentials;
-    let plan = plan(args, credentials.clone())?;
+    let client = PartnerClient::new(&args.url, partner.credentials.clone())?;
+    let plan = plan(args, partner)?;
     // Before the run, so that a wrong URL or baseline does not waste one.
     let baseline = args.report.check_files(&[None])?;
-    let database = match &args.database {
-        Some(database) => Some(
-            runtime
-                .block_on(DatabaseSettings::read(database))
-                .context("cannot read the database")?,
-        ),
-        None => None,
+    let settings = args.database.as_ref().map(DatabaseSettings::read);
+    let settings = settings.map(|reading| runtime.block_on(reading)).transpose();
+    let settings = settings.context("cannot read the database")?;
+    let audited_partner = if args.shared_wallet {
+        AuditedPartner::without_order_check(client, None)
+    } else {
+        let reading = AuditedPartner::with_baseline(client);
+        runtime.block_on(reading).map_err(anyhow::Error::msg)?
     };
-    let audited_partner = audited_partner(args, &runtime, credentials)?;
     let conditions = Conditions::observe(None, None);
-    let (result, other_work) = OtherWork::during(|| run_load(plan, &Progress::default()));
-    let result = result?;
-    let usage = ResourceUsage {
-        other_work,
-        ..ResourceUsage::default()
-    };
-    let metrics = RunMetrics::from_run(setup(args), &result);
-    let (audit, _) = runtime.block_on(audit_all(&mut [audited_partner], result.tally.acknowledgements));
-    let run = RunReport::new(conditions.completed(database), metrics, usage, audit);
+    let (quantity, products) = (args.quantity, args.products.join(", "));
+    let order = format!("{quantity} × {products} at {}", args.denomination);
+    let run = measure(plan, order, Vec::new(), monitor_target(args)?)?;
+    let (audit, _) = runtime.block_on(audit_all(
+        &mut [audited_partner],
+        run.result.tally.acknowledgements,
+    ));
+    let run = RunReport::new(conditions.completed(settings), run.metrics, run.usage, audit);
     args.report.publish(vec![run], baseline.as_ref())
 }
 
-fn plan(args: &RunArgs, credentials: Credentials) -> anyhow::Result<LoadPlan> {
-    let workload = Workload::one_sku(&args.product, &args.denomination, args.quantity)?;
+fn plan(args: &RunArgs, partner: PartnerFile) -> anyhow::Result<LoadPlan> {
+    let body = |product: &String| one_sku(product, &args.denomination, args.quantity);
+    let bodies = args.products.iter().map(body).collect::<anyhow::Result<_>>()?;
+    let connections = args.connections;
+    let pace = args
+        .rate
+        .map_or(Pace::Closed { connections }, |per_second| Pace::Open {
+            connections,
+            per_second,
+            spacing: args.spacing,
+        });
+    let time = RunLength::Time(Duration::from_secs(args.seconds));
+    let length = args.orders.map_or(time, RunLength::Orders);
+    let traffic = Traffic::fixed(bodies);
     Ok(LoadPlan {
         seed: args.generator.seed,
         threads: args.generator.threads,
         warm_up: Duration::from_secs(args.warmup),
         drain: Duration::from_secs(args.generator.drain.unwrap_or(DEFAULT_DRAIN_S)),
         samples: args.generator.audit_sample,
-        ..LoadPlan::single_partner(args.url.clone(), credentials, workload, pace(args), length(args))
+        ..LoadPlan::single_partner(args.url.clone(), partner.credentials, traffic, pace, length)
     })
 }
 
-fn length(args: &RunArgs) -> RunLength {
-    args.orders.map_or(
-        RunLength::Time(Duration::from_secs(args.seconds)),
-        RunLength::Orders,
-    )
-}
-
-fn pace(args: &RunArgs) -> Pace {
-    match args.rate {
-        None => Pace::Closed {
-            connections: args.connections,
-        },
-        Some(per_second) => Pace::Open {
-            connections: args.connections,
-            per_second,
-            spacing: args.spacing,
-        },
-    }
-}
-
-fn audited_partner(
-    args: &RunArgs,
-    runtime: &Runtime,
-    credentials: Credentials,
-) -> anyhow::Result<AuditedPartner> {
-    let client = PartnerClient::new(&args.url, credentials)?;
-    if args.shared_wallet {
-        return Ok(AuditedPartner::without_order_check(client, None));
-    }
-    runtime
-        .block_on(AuditedPartner::with_baseline(client))
-        .map_err(anyhow::Error::msg)
-}
-
-fn setup(args: &RunArgs) -> Setup {
-    Setup {
-        url: args.url.clone(),
-        order: format!("{} × {} at {}", args.quantity, args.product, args.denomination),
-        pace: pace(args).to_string(),
-        seed: args.generator.seed,
-        forms: Vec::new(),
-        threads: args.generator.threads,
-        warm_up_s: args.warmup,
-        length: length(args).to_string(),
-    }
+/// The service and its database, if they are on this machine: the processes of another one have other numbers.
+fn monitor_target(args: &RunArgs) -> anyhow::Result<MonitorTarget> {
+    let is_local = |host: &str| ["localhost", "127.0.0.1", "::1"].contains(&host) || host.starts_with('/');
+    let origin = Origin::parse(&args.url)?;
+    let (host, port) = origin.address();
+    let service = Some(port).filter(|_| is_local(host)).and_then(find_listener);
+    let database = args.database.as_ref();
+    let database = database.filter(|options| options.get_socket().is_some() || is_local(options.get_host()));
+    Ok(MonitorTarget {
+        pids: service.into_iter().collect(),
+        server: database.map(|options| MonitoredServer {
+            superuser: options.clone(),
+            database: options
+                .get_database()
+                .unwrap_or(options.get_username())
+                .to_owned(),
+        }),
+        admin_url: None,
+    })
 }

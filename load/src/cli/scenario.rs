@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use vouchsafe_load::deployment::TestDeployment;
+use vouchsafe_load::deployment::{TestDeployment, run_in_new_deployment};
 use vouchsafe_load::report::{RunReport, Verdict};
 use vouchsafe_load::scenario_run::prefill::{PrefillSizes, prefill_deployment};
 use vouchsafe_load::scenario_run::run_scenario;
@@ -64,17 +64,14 @@ pub(crate) fn command(args: &ScenarioArgs) -> anyhow::Result<Verdict> {
     let scenarios: Vec<_> = args
         .files
         .iter()
-        .map(|file| read_scenario(file, &args.overrides, &args.generator))
+        .map(|file| read_scenario(file, &args.overrides, &args.generator, None))
         .collect::<anyhow::Result<_>>()?;
     let names: Vec<_> = scenarios
         .iter()
         .map(|scenario| Some(scenario.name.as_str()))
         .collect();
     let baseline = args.report.check_files(&names)?;
-    let program = match &args.program {
-        Some(program) => program.clone(),
-        None => TestDeployment::default_program()?,
-    };
+    let program = service_program(args.program.as_ref())?;
     let mut runs = Vec::with_capacity(scenarios.len());
     for scenario in &scenarios {
         runs.push(run(args, scenario, &program)?);
@@ -84,9 +81,6 @@ pub(crate) fn command(args: &ScenarioArgs) -> anyhow::Result<Verdict> {
 
 /// Runs a scenario on a new deployment.
 fn run(args: &ScenarioArgs, scenario: &Scenario, program: &Path) -> anyhow::Result<RunReport> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
     let Scenario {
         name,
         warm_up_s,
@@ -96,25 +90,31 @@ fn run(args: &ScenarioArgs, scenario: &Scenario, program: &Path) -> anyhow::Resu
     print_progress(&format!(
         "{name}: seeding, {warm_up_s} s of warm-up, {seconds} s of load, audit"
     ));
-    let mut deployment = runtime.block_on(TestDeployment::start(program))?;
-    if let Some(orders) = args.prefill_orders {
-        let sizes = PrefillSizes::for_orders(orders);
-        print_progress(&format!("inserting {sizes}"));
-        prefill_deployment(&runtime, &mut deployment, &sizes)?;
-    }
-    let report = run_scenario(scenario, &mut deployment, args.generator.options())?;
-    deployment.stop()?;
-    Ok(report)
+    run_in_new_deployment(program, |deployment| {
+        if let Some(orders) = args.prefill_orders {
+            let sizes = PrefillSizes::for_orders(orders);
+            print_progress(&format!("inserting {sizes}"));
+            prefill_deployment(deployment, &sizes)?;
+        }
+        run_scenario(scenario, deployment, args.generator.options())
+    })
 }
 
-/// Reads a scenario file and replaces values.
+/// The program of the option, or the one beside this program.
+pub(crate) fn service_program(option: Option<&PathBuf>) -> std::io::Result<PathBuf> {
+    option.map_or_else(TestDeployment::default_program, |program| Ok(program.clone()))
+}
+
+/// Reads a scenario file, replaces its pace, then single values.
 pub(crate) fn read_scenario(
     file: &Path,
     overrides: &OverrideArgs,
     generator: &GeneratorArgs,
+    pace: Option<Pace>,
 ) -> anyhow::Result<Scenario> {
     let read = || {
         let mut scenario = Scenario::read(file)?;
+        scenario.pace = pace.unwrap_or(scenario.pace);
         if let Some(drain) = generator.drain {
             scenario.drain_s = drain;
         }

@@ -20,7 +20,8 @@ use self::operator::Operator;
 use self::postgres::{DeploymentPostgres, SERVICE_DATABASE};
 use self::service_process::ServiceProcess;
 use crate::resources::MonitorTarget;
-use crate::resources::build_info::read_build_info;
+use crate::resources::service_metrics::{MetricsReader, parse_build_info};
+use crate::runtime::new_runtime;
 
 const PROGRAM_NAME: &str = "vouchsafe";
 
@@ -138,7 +139,8 @@ impl TestDeployment {
     /// # Errors
     /// If its metrics cannot be read.
     pub async fn build_info(&self) -> anyhow::Result<BTreeMap<String, String>> {
-        read_build_info(&self.admin_url()).await
+        let metrics = MetricsReader::new(&self.admin_url())?.read().await?;
+        Ok(parse_build_info(&metrics))
     }
 
     /// Sends SIGKILL. The private Postgres ends by its guard or is taken over by the next start. Blocks.
@@ -189,6 +191,20 @@ impl TestDeployment {
     pub fn stop(mut self) -> anyhow::Result<()> {
         self.program.stop()
     }
+}
+
+/// Runs on a new deployment, which it stops afterwards. Blocks.
+///
+/// # Errors
+/// If the service did not start, the run failed, or the service did not stop cleanly.
+pub fn run_in_new_deployment<T>(
+    program: &Path,
+    run: impl FnOnce(&mut TestDeployment) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let mut deployment = new_runtime()?.block_on(TestDeployment::start(program))?;
+    let result = run(&mut deployment)?;
+    deployment.stop()?;
+    Ok(result)
 }
 
 /// The Postgres user must be able to traverse the directory.

@@ -20,7 +20,6 @@ const PORT: u16 = 5432;
 const SOCKET_LINE: usize = 4;
 
 pub struct DeploymentPostgres {
-    pid_file: PathBuf,
     socket_directory: PathBuf,
     password: String,
 }
@@ -28,12 +27,10 @@ pub struct DeploymentPostgres {
 impl DeploymentPostgres {
     /// Reads the connection data of the server in `data_dir`.
     pub(super) fn locate(data_dir: &Path) -> anyhow::Result<Self> {
-        let pid_file = pid_file(data_dir);
-        let text = read_file(&pid_file)?;
+        let text = read_file(&pid_file(data_dir))?;
         let socket = text.lines().nth(SOCKET_LINE).unwrap_or_default();
         Ok(Self {
             socket_directory: socket.trim().into(),
-            pid_file,
             password: read_file(&data_dir.join("postgres-password"))?,
         })
     }
@@ -55,7 +52,6 @@ impl DeploymentPostgres {
     pub fn monitored(&self, database: &str) -> MonitoredServer {
         MonitoredServer {
             superuser: self.superuser_options(),
-            pid_file: self.pid_file.clone(),
             database: database.to_owned(),
         }
     }

@@ -94,9 +94,7 @@ impl Consoles {
     pub(crate) fn open(deployment: &TestDeployment, count: u32) -> anyhow::Result<Self> {
         let (url, token) = (deployment.admin_url(), deployment.operator_token()?);
         let run = move |stop: StopSignal| {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?;
+            let runtime = crate::runtime::new_runtime()?;
             runtime.block_on(run_consoles(&url, &token, count, &stop))
         };
         Ok(Self(StoppableThread::start("consoles", run)?))

@@ -27,9 +27,7 @@ impl PostgresPauser {
         options: &PgConnectOptions,
         database: &'static str,
     ) -> anyhow::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = crate::runtime::new_runtime()?;
         let mut server = runtime.block_on(PgConnection::connect_with(options))?;
         let run = move |stop: StopSignal| {
             let mut pauses = Vec::new();

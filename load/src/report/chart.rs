@@ -1,4 +1,4 @@
-//! Line charts over the time of a run, as SVG for the HTML report.
+//! Line charts over the time of a run and over percentiles, as SVG for the HTML report.
 //!
 //! Colours are attributes of the SVG; `style.css` replaces them in the dark theme.
 
@@ -12,20 +12,49 @@ const FONT: (&str, u32) = ("system-ui, sans-serif", 16);
 /// Text, grid and lines, as in the light theme of `style.css`.
 const TEXT: RGBColor = RGBColor(0x59, 0x62, 0x73);
 const GRID: RGBColor = RGBColor(0xdd, 0xe1, 0xe8);
-const LINES: [RGBColor; 2] = [RGBColor(0x15, 0x50, 0xb8), RGBColor(0xb4, 0x53, 0x09)];
+const LINES: [RGBColor; 3] = [
+    RGBColor(0x15, 0x50, 0xb8),
+    RGBColor(0xb4, 0x53, 0x09),
+    RGBColor(0x0a, 0x6b, 0x3d),
+];
 
 /// Above this number of points only the line is drawn.
 const MAX_DOTS: usize = 60;
 
-/// A line of a chart: one value per window; `None` is a gap.
+/// A line of a chart through points; one without a value is a gap.
 pub(super) struct Line {
     pub(super) name: &'static str,
-    pub(super) values: Vec<Option<f64>>,
+    pub(super) points: Vec<(f64, Option<f64>)>,
 }
 
-/// A figure with one or two lines; `y_label` names quantity and unit.
-pub(super) fn chart(title: &str, y_label: &str, window_s: u64, lines: &[Line]) -> anyhow::Result<Markup> {
-    let svg = draw(y_label, window_s, lines)?;
+/// The horizontal axis.
+#[derive(Clone, Copy)]
+pub(super) enum Axis {
+    /// Seconds after the warm-up.
+    Time,
+    /// Number of nines: 1 is p90, 2 is p99.
+    Percentile,
+}
+
+impl Axis {
+    fn label(self) -> &'static str {
+        match self {
+            Self::Time => "time after the warm-up, s",
+            Self::Percentile => "percentile",
+        }
+    }
+
+    fn format(self, value: f64) -> String {
+        match self {
+            Self::Time => format_tick(value),
+            Self::Percentile => format!("{} %", 100.0 - 10_f64.powf(2.0 - value)),
+        }
+    }
+}
+
+/// A figure with one to three lines; `y_label` names quantity and unit.
+pub(super) fn chart(title: &str, axis: Axis, y_label: &str, lines: &[Line]) -> anyhow::Result<Markup> {
+    let svg = draw(axis, y_label, lines)?;
     Ok(html! {
         figure {
             figcaption {
@@ -39,29 +68,22 @@ pub(super) fn chart(title: &str, y_label: &str, window_s: u64, lines: &[Line]) -
     })
 }
 
-fn draw(y_label: &str, window_s: u64, lines: &[Line]) -> anyhow::Result<String> {
-    let count = lines
-        .iter()
-        .map(|line| line.values.len())
-        .max()
-        .unwrap_or_default();
-    let highest = lines
-        .iter()
-        .flat_map(|line| &line.values)
-        .flatten()
-        .copied()
-        .fold(0.0, f64::max);
-    let end_s = (count as f64 * window_s as f64).max(1.0);
+fn draw(axis: Axis, y_label: &str, lines: &[Line]) -> anyhow::Result<String> {
+    let all = || lines.iter().flat_map(|line| &line.points);
+    let highest = all().filter_map(|(_, value)| *value).fold(0.0, f64::max);
+    let end = all().map(|(at, _)| *at).fold(1.0, f64::max);
+    let count = lines.iter().map(|line| line.points.len()).max();
+    let has_dots = count.is_some_and(|count| count <= MAX_DOTS);
     // An empty chart needs a range, too.
     let top = if highest > 0.0 { highest * 1.08 } else { 1.0 };
     let mut svg = String::new();
     let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
     let mut chart = ChartBuilder::on(&root)
         .margin_top(8)
-        .margin_right(12)
+        .margin_right(24)
         .x_label_area_size(44)
         .y_label_area_size(72)
-        .build_cartesian_2d(0.0..end_s, 0.0..top)?;
+        .build_cartesian_2d(0.0..end, 0.0..top)?;
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -69,23 +91,21 @@ fn draw(y_label: &str, window_s: u64, lines: &[Line]) -> anyhow::Result<String> 
         .bold_line_style(GRID)
         .axis_style(GRID)
         .label_style(FONT.into_font().color(&TEXT))
-        .x_desc("time after the warm-up, s")
+        .x_desc(axis.label())
         .y_desc(y_label)
-        .x_label_formatter(&|value| format_tick(*value))
+        .x_label_formatter(&|value| axis.format(*value))
         .y_label_formatter(&|value| format_tick(*value))
         .x_labels(12)
         .y_labels(6)
         .draw()?;
     for (line, color) in lines.iter().zip(LINES) {
-        // Each window has its point in its middle.
-        let point = |index: usize, value: f64| ((index as f64 + 0.5) * window_s as f64, value);
-        let points: Vec<_> = line.values.iter().enumerate().collect();
-        for segment in points.split(|(_, value)| value.is_none()) {
+        for segment in line.points.split(|(_, value)| value.is_none()) {
             let segment: Vec<_> = segment
                 .iter()
-                .filter_map(|(index, value)| Some(point(*index, (**value)?)))
+                .filter_map(|(at, value)| Some((*at, (*value)?)))
                 .collect();
-            let dots = segment.iter().filter(|_| count <= MAX_DOTS);
+            // A single point has no line.
+            let dots = segment.iter().filter(|_| has_dots || segment.len() == 1);
             chart.draw_series(dots.map(|at| Circle::new(*at, 3, color.filled())))?;
             chart.draw_series(LineSeries::new(segment, color.stroke_width(2)))?;
         }
@@ -138,22 +158,20 @@ mod tests {
     fn gap_splits_a_line_and_axes_have_units() {
         let line = |values: &[Option<f64>]| Line {
             name: "p99",
-            values: values.to_vec(),
+            points: (0..).map(f64::from).zip(values.iter().copied()).collect(),
         };
-        let svg = draw(
-            "latency, ms",
-            1,
-            &[line(&[Some(1.0), Some(2.0), None, Some(3.0), Some(1.0)])],
-        )
-        .unwrap();
-        assert_eq!(svg.matches(r##"stroke="#1550B8""##).count(), 2, "{svg}");
-        assert_eq!(svg.matches("<circle").count(), 4, "{svg}");
+        let values = [Some(1.0), Some(2.0), None, Some(3.0), Some(1.0), None, Some(2.0)];
+        let svg = draw(Axis::Time, "latency, ms", &[line(&values)]).unwrap();
+        assert_eq!(svg.matches(r##"stroke="#1550B8""##).count(), 3, "{svg}");
+        assert_eq!(svg.matches("<circle").count(), 5, "{svg}");
         assert!(
             svg.contains("latency, ms") && svg.contains("time after the warm-up, s"),
             "{svg}"
         );
         let long: Vec<_> = (0..MAX_DOTS + 1).map(|_| Some(1.0)).collect();
-        assert!(!draw("y", 1, &[line(&long)]).unwrap().contains("<circle"));
-        draw("nothing was acknowledged", 1, &[line(&[])]).unwrap();
+        assert!(!draw(Axis::Time, "y", &[line(&long)]).unwrap().contains("<circle"));
+        draw(Axis::Time, "nothing was acknowledged", &[line(&[])]).unwrap();
+        let nines = [0, 1, 2, 3].map(|nines| Axis::Percentile.format(f64::from(nines)));
+        assert_eq!(nines, ["0 %", "90 %", "99 %", "99.9 %"]);
     }
 }

@@ -3,12 +3,15 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::baseline::{ComparedFigure, Comparison};
-use super::chart::{Line, chart};
+use super::chart::{Axis, Line, chart};
 use super::{Report, RunReport, SUMMARY_COLUMNS};
 use crate::audit::Check;
 use crate::resources::costs::{OrderCosts, format_value};
+use crate::resources::usage_series::UsageWindow;
 use crate::run::metrics::{LATENCY_COLUMNS, RunMetrics};
 use crate::tally::timeline::SeriesWindow;
+
+const BYTES_PER_MIB: f64 = 1_048_576.0;
 
 pub(super) fn render(report: &Report) -> anyhow::Result<String> {
     let title = match &report.runs[..] {
@@ -49,26 +52,6 @@ pub(super) fn render(report: &Report) -> anyhow::Result<String> {
 fn run_section(run: &RunReport) -> anyhow::Result<Markup> {
     let metrics = &run.metrics;
     let series = &metrics.series;
-    let windows: Vec<_> = series.windows.iter().chain(&series.drain).collect();
-    let line = |name, value: fn(&SeriesWindow) -> Option<f64>| Line {
-        name,
-        values: windows.iter().map(|window| value(window)).collect(),
-    };
-    let mut rates = vec![line("acknowledged", |window| Some(window.orders_per_s))];
-    if windows.iter().any(|window| window.others_per_s > 0.0) {
-        rates.push(line("not acknowledged", |window| Some(window.others_per_s)));
-    }
-    let latencies = [
-        line("p50", |window| window.p50_ms),
-        line("p99", |window| window.p99_ms),
-    ];
-    let rate_chart = chart(
-        "Throughput over time",
-        "orders per second",
-        series.window_s,
-        &rates,
-    )?;
-    let latency_chart = chart("Latency over time", "latency, ms", series.window_s, &latencies)?;
     let follow_up = run.follow_up.to_string();
     Ok(html! {
         section id=(run.name()) {
@@ -78,8 +61,7 @@ fn run_section(run: &RunReport) -> anyhow::Result<Markup> {
             @if !series.drain.is_empty() {
                 p { "The load ends after " (series.windows.len() as u64 * series.window_s) " s; the charts then show the drain." }
             }
-            (rate_chart)
-            (latency_chart)
+            @for chart in run_charts(run)? { (chart) }
             (latency_table(metrics))
             @if !run.thresholds.is_empty() { (check_table("Thresholds", &run.thresholds)) }
             @for line in run.inconclusive_lines().lines() { p.warning { (line) } }
@@ -90,6 +72,82 @@ fn run_section(run: &RunReport) -> anyhow::Result<Markup> {
             @if let Some(costs) = &run.usage.costs { (cost_table(costs)) }
         }
     })
+}
+
+/// Orders and latencies over time, latencies by percentile, then what the run used over time.
+fn run_charts(run: &RunReport) -> anyhow::Result<Vec<Markup>> {
+    let series = &run.metrics.series;
+    let windows: Vec<_> = series.windows.iter().chain(&series.drain).collect();
+    let line = |name, value: fn(&SeriesWindow) -> Option<f64>| {
+        // Each window has its point in its middle.
+        let at = |index: usize| (index as f64 + 0.5) * series.window_s as f64;
+        let points = windows.iter().enumerate();
+        Line {
+            name,
+            points: points.map(|(index, window)| (at(index), value(window))).collect(),
+        }
+    };
+    let mut rates = vec![line("acknowledged", |window| Some(window.orders_per_s))];
+    if windows.iter().any(|window| window.others_per_s > 0.0) {
+        rates.push(line("not acknowledged", |window| Some(window.others_per_s)));
+    }
+    let latencies = [
+        line("p50", |window| window.p50_ms),
+        line("p99", |window| window.p99_ms),
+    ];
+    let mut charts = vec![
+        chart("Throughput over time", Axis::Time, "orders per second", &rates)?,
+        chart("Latency over time", Axis::Time, "latency, ms", &latencies)?,
+    ];
+    let percentiles = run
+        .metrics
+        .percentiles
+        .iter()
+        .filter(|(percentile, _)| *percentile < 100.0);
+    let nines = percentiles.map(|(percentile, ms)| (2.0 - (100.0 - percentile).log10(), Some(*ms)));
+    let latency = Line {
+        name: "orders",
+        points: nines.collect(),
+    };
+    if !latency.points.is_empty() {
+        charts.push(chart(
+            "Latency by percentile",
+            Axis::Percentile,
+            "latency, ms",
+            &[latency],
+        )?);
+    }
+    let usage = run.usage.usage_series.windows();
+    let line = |name, value: fn(&UsageWindow) -> Option<f64>| Line {
+        name,
+        points: usage.iter().map(|window| (window.end_s, value(window))).collect(),
+    };
+    let cpu = [
+        line("service", |window| window.service_cores),
+        line("Postgres", |window| window.postgres_cores),
+        line("generator", |window| window.generator_cores),
+    ];
+    let wal = [
+        line("WAL", |window| Some(window.wal_bytes_per_s? / BYTES_PER_MIB)),
+        line("a checkpoint ended", |window| {
+            Some(window.wal_bytes_per_s? / BYTES_PER_MIB).filter(|_| window.has_checkpoint)
+        }),
+    ];
+    let memory = [line("service", |window| window.memory_mib)];
+    for (title, y_label, lines) in [
+        ("CPU over time", "busy cores", &cpu[..]),
+        ("WAL over time", "MiB per second", &wal),
+        ("Memory over time", "resident, MiB", &memory),
+    ] {
+        let has_values = lines
+            .iter()
+            .flat_map(|line| &line.points)
+            .any(|(_, value)| value.is_some());
+        if has_values {
+            charts.push(chart(title, Axis::Time, y_label, lines)?);
+        }
+    }
+    Ok(charts)
 }
 
 /// The figures to read first.

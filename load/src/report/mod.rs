@@ -5,6 +5,7 @@
 pub mod baseline;
 mod chart;
 mod figures;
+mod histogram_log;
 mod html;
 mod output_file;
 mod thresholds;
@@ -20,7 +21,7 @@ use serde::Serialize;
 
 use self::baseline::{Baseline, Comparison};
 use self::thresholds::check_thresholds;
-use self::warnings::{find_doubts, find_warnings};
+use self::warnings::{find_doubts, find_other_limits, find_warnings};
 use crate::audit::{Audit, Check, format_checks};
 use crate::condition::Condition;
 use crate::follow_up::FollowUp;
@@ -52,6 +53,9 @@ pub struct RunReport {
     pub warnings: Vec<String>,
     /// Reasons why thresholds decide nothing.
     pub doubts: Vec<String>,
+    /// Those of the generator and the machine: the figures are not limited by the service.
+    #[serde(skip)]
+    pub other_limits: Vec<String>,
     #[serde(flatten)]
     pub metrics: RunMetrics,
     /// Results of pauses, restarts, replays and webhooks.
@@ -98,6 +102,14 @@ impl Report {
         html::render(self)
     }
 
+    /// The latency histograms in the log format of `HdrHistogram`.
+    ///
+    /// # Errors
+    /// If a histogram cannot be compressed.
+    pub fn to_histogram_log(&self) -> anyhow::Result<String> {
+        histogram_log::render(&self.runs)
+    }
+
     /// Reasons to doubt the figures, each once, with the names of the runs unless it holds for all.
     fn warnings(&self) -> Vec<String> {
         let mut runs_by_warning: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -125,6 +137,7 @@ impl RunReport {
             scenario: None,
             warnings: find_warnings(&conditions, &metrics, &usage),
             doubts: find_doubts(&metrics, &usage),
+            other_limits: find_other_limits(&metrics, &usage),
             conditions,
             metrics,
             follow_up: FollowUp::default(),

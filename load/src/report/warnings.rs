@@ -62,23 +62,38 @@ pub(super) fn find_warnings(
 
 /// Reasons why neither a passed nor a missed threshold says anything about the service.
 pub(super) fn find_doubts(metrics: &RunMetrics, usage: &ResourceUsage) -> Vec<String> {
-    let mut doubts = Vec::new();
-    if let Some(share) = delay_share(metrics).filter(|share| *share > STARVED_DELAY) {
-        doubts.push(describe_delay(metrics, share));
+    let delay = delay_share(metrics).filter(|share| *share > STARVED_DELAY);
+    let delay = delay.map(|share| describe_delay(metrics, share));
+    delay
+        .into_iter()
+        .chain(find_other_limits(metrics, usage))
+        .collect()
+}
+
+/// Limits of the generator and the machine. Requests that left late because the service had not answered earlier ones are none.
+pub(super) fn find_other_limits(metrics: &RunMetrics, usage: &ResourceUsage) -> Vec<String> {
+    let mut limits = Vec::new();
+    if let Some(own) = metrics.generator_delay_ms
+        && own.p99 > metrics.latency_ms.p99 * STARVED_DELAY
+    {
+        limits.push(format!(
+            "the generator is starved: it sent requests up to {} ms (p99) late although a connection was free",
+            format_value(Some(own.p99))
+        ));
     }
     if let Some(share) = generator_share(usage).filter(|share| *share > SATURATED_SHARE) {
-        doubts.push(describe_saturation(share));
+        limits.push(describe_saturation(share));
     }
     if let Some(other_work) = usage
         .other_work
         .filter(|other| other.highest_share() > DECISIVE_OTHER_WORK)
     {
-        doubts.push(format!(
+        limits.push(format!(
             "other work used the machine ({other_work}), above {:.0} %: repeat the run on an idle machine",
             DECISIVE_OTHER_WORK * 100.0
         ));
     }
-    doubts
+    limits
 }
 
 /// Share of the send delay in p99, from 0 to 1; `None` in a closed loop.

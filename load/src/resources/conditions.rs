@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{fmt, fs, io};
 
+use procfs::{CpuInfo, Current as _, LoadAverage, Meminfo};
 use serde::Serialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -67,9 +68,13 @@ impl Conditions {
             profile: None,
             build: BTreeMap::new(),
             environment: program.map(|_| select_environment(std::env::vars())),
-            cpu_model: read_value("/proc/cpuinfo", "model name"),
+            cpu_model: CpuInfo::current()
+                .ok()
+                .and_then(|cpus| Some(cpus.model_name(0)?.to_owned())),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_mib: read_value("/proc/meminfo", "MemTotal").and_then(|text| parse_mib(&text)),
+            memory_mib: Meminfo::current()
+                .ok()
+                .map(|memory| memory.mem_total / (1_024 * 1_024)),
             kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
                 .ok()
                 .map(|release| format!("Linux {}", release.trim())),
@@ -181,29 +186,10 @@ fn read_version(program: &Path) -> Option<String> {
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// The first value of a file of lines `name : value`.
-fn read_value(path: &str, name: &str) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    parse_value(&text, name)
-}
-
-fn parse_value(text: &str, name: &str) -> Option<String> {
-    let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
-    let (_, value) = pairs.find(|(found, _)| found.trim() == name)?;
-    Some(value.trim().to_owned())
-}
-
-/// Parses `8125432 kB`.
-fn parse_mib(text: &str) -> Option<u64> {
-    let kib: u64 = text.strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib / 1_024)
-}
-
 /// The one-minute load average; `None` if the system does not report it.
-#[must_use]
-pub fn load_average() -> Option<f64> {
-    let text = fs::read_to_string("/proc/loadavg").ok()?;
-    text.split_whitespace().next()?.parse().ok()
+fn load_average() -> Option<f64> {
+    let load = LoadAverage::current().ok()?;
+    Some(f64::from(load.one))
 }
 
 /// Median time in milliseconds to overwrite a page of a file and sync it, as a commit does.
@@ -226,15 +212,6 @@ fn measure_disk_sync(directory: &Path) -> io::Result<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn proc_values_are_parsed() {
-        let text = "processor\t: 0\nmodel name\t: AMD EPYC: 7B13\nmodel name\t: other\n";
-        assert_eq!(parse_value(text, "model name").as_deref(), Some("AMD EPYC: 7B13"));
-        assert_eq!(parse_value(text, "model"), None);
-        assert_eq!(parse_mib("8125432 kB"), Some(7_934));
-        assert_eq!(parse_mib("8125432"), None);
-    }
 
     #[test]
     fn unknown_conditions_are_shown_as_unknown() {

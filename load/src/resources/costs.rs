@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::journal_batches::JournalBatchCounters;
 use super::proc::{Component, MachineCpuTime, ThreadSample};
 use super::server::{ServerCounters, WalCost};
+use super::service_metrics::JournalBatchCounters;
 
 /// Clients of Postgres with at least this share of the CPU time of their name are reported separately: lanes do most
 /// of the work and the rest of a pool hardly any.
@@ -35,6 +35,19 @@ pub(crate) struct UsageSnapshot {
     pub server: Option<ServerCounters>,
     /// `None` if the contender does not report them.
     pub batches: Option<JournalBatchCounters>,
+    /// Resident memory of the service; `None` if its processes are unknown.
+    pub resident_kib: Option<u64>,
+}
+
+impl UsageSnapshot {
+    /// CPU time of a component so far; `None` if its processes are unknown.
+    pub(crate) fn cpu(&self, component: Component) -> Option<Duration> {
+        let own = self.threads.as_ref()?.values();
+        let mut own = own.filter(|thread| thread.component == component).peekable();
+        own.peek()?;
+        let ended = (component == Component::Postgres).then_some(self.ended_backends);
+        Some(own.map(|thread| thread.cpu).chain(ended).sum())
+    }
 }
 
 /// CPU time per order of all threads with the same name.
@@ -80,12 +93,15 @@ impl OrderCosts {
         });
         let known_us: f64 = threads.iter().flatten().map(|cost| cost.cpu_us).sum();
         let machine = before.machine.zip(after.machine).filter(|_| threads.is_some());
+        // Without its processes the service would be other work.
+        let is_complete = after.cpu(Component::Service).is_some();
         Some(Self {
             orders,
             seconds: time.as_secs_f64(),
             threads,
             // The machine counts in hundredths of a second, threads in nanoseconds: the difference may be negative.
             other_processes_us: machine
+                .filter(|_| is_complete)
                 .map(|(before, after)| (us_each(after.busy.saturating_sub(before.busy)) - known_us).max(0.0)),
             idle_us: machine.map(|(before, after)| us_each(after.idle.saturating_sub(before.idle))),
             wal: before
@@ -102,7 +118,10 @@ impl OrderCosts {
     /// CPU time of a component in microseconds; `None` if not measured.
     #[must_use]
     pub fn cpu_us(&self, component: Component) -> Option<f64> {
-        Some(self.of(component)?.sum())
+        let own = self.threads.as_ref()?.iter();
+        let mut own = own.filter(|cost| cost.component == component).peekable();
+        own.peek()?;
+        Some(own.map(|cost| cost.cpu_us).sum())
     }
 
     /// Share of a core that each thread of the generator's driver used, from 0 to 1; `None` if not measured.
@@ -115,14 +134,6 @@ impl OrderCosts {
             .find(|cost| cost.component == Component::Generator && cost.name == DRIVER_THREADS)?;
         let used_s = drivers.cpu_us * self.orders as f64 / 1_000_000.0;
         Some(used_s / self.seconds / drivers.threads as f64).filter(|share| share.is_finite())
-    }
-
-    fn of(&self, component: Component) -> Option<impl Iterator<Item = f64>> {
-        let own = self.threads.as_ref()?.iter();
-        Some(
-            own.filter(move |cost| cost.component == component)
-                .map(|cost| cost.cpu_us),
-        )
     }
 }
 

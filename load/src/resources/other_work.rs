@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::costs::OrderCosts;
-use super::proc::{MachineCpuTime, read_machine_time};
+use super::proc::MachineCpuTime;
 
 /// Above this share figures are a lower bound. Kernel threads, which also count, stay below it.
 const SIGNIFICANT_SHARE: f64 = 0.05;
@@ -37,17 +37,6 @@ impl OtherWork {
             share: costs.and_then(other_s).map(|other_s| other_s / total_s),
             steal_share: seconds(|time| time.steal) / total_s,
         })
-    }
-
-    /// Measures the steal time of `run`, whose other processes are unknown.
-    pub fn during<T>(run: impl FnOnce() -> T) -> (T, Option<Self>) {
-        let before = read_machine_time().ok();
-        let result = run();
-        let readings = before.zip(read_machine_time().ok());
-        (
-            result,
-            readings.and_then(|(before, after)| Self::between(before, after, None)),
-        )
     }
 
     /// The larger one of both shares.

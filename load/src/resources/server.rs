@@ -3,14 +3,13 @@
 //! Rule: a separate superuser connection reads them, with an `application_name`, so that its own cost is visible.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 
-use super::proc::{Component, ThreadSample, read_cpu_time, read_ended_children};
+use super::proc::{Component, ThreadSample, read_cpu_time, read_ended_children, read_parent};
 
 /// `application_name` of the reader.
 const APPLICATION_NAME: &str = "load";
@@ -18,9 +17,10 @@ const APPLICATION_NAME: &str = "load";
 /// Process name of the postmaster.
 const POSTMASTER: &str = "postmaster";
 
-/// Server counters that grow with orders.
+/// Server counters that grow with orders, and the position of the latest checkpoint.
 const COUNTERS_SQL: &str = "
     SELECT (pg_current_wal_lsn() - '0/0')::bigint AS wal_end,
+           (SELECT (checkpoint_lsn - '0/0')::bigint FROM pg_control_checkpoint()) AS checkpoint,
            (SELECT xact_commit FROM pg_stat_database WHERE datname = $1) AS commits";
 
 /// Names of all server processes.
@@ -35,10 +35,8 @@ const PROCESSES_SQL: &str = "
 /// Connection data of a server to monitor.
 #[derive(Clone, Debug)]
 pub struct MonitoredServer {
-    /// Superuser, in a database that always exists.
+    /// A role that sees all backends, in a database that always exists.
     pub superuser: PgConnectOptions,
-    /// `postmaster.pid`.
-    pub pid_file: PathBuf,
     /// Counts the commits of this database.
     pub database: String,
 }
@@ -48,6 +46,8 @@ pub struct MonitoredServer {
 pub(crate) struct ServerCounters {
     /// WAL position, in bytes.
     pub wal_end: i64,
+    /// Position of the latest checkpoint that has ended, in bytes.
+    pub checkpoint: i64,
     pub commits: i64,
 }
 
@@ -71,45 +71,49 @@ impl ServerCounters {
 /// Connection that reads the counters of a server.
 pub(crate) struct ServerStatsReader {
     connection: PgConnection,
-    server: MonitoredServer,
+    database: String,
+    /// The parent of all backends; `None` without `/proc`.
+    postmaster: Option<u32>,
 }
 
 impl ServerStatsReader {
     pub(crate) async fn connect(server: MonitoredServer) -> sqlx::Result<Self> {
         let options = server.superuser.clone().application_name(APPLICATION_NAME);
-        let connection = PgConnection::connect_with(&options).await?;
-        Ok(Self { connection, server })
+        let mut connection = PgConnection::connect_with(&options).await?;
+        let backend: i32 = sqlx::query_scalar("SELECT pg_backend_pid()")
+            .fetch_one(&mut connection)
+            .await?;
+        Ok(Self {
+            connection,
+            database: server.database,
+            postmaster: read_parent(backend.cast_unsigned()).ok(),
+        })
     }
 
     /// Reads the counters. Server processes report commits with up to a second of delay, at both ends of an interval
     /// alike; the WAL position is current.
     pub(crate) async fn statistics(&mut self) -> sqlx::Result<ServerCounters> {
         sqlx::query_as(COUNTERS_SQL)
-            .bind(&self.server.database)
+            .bind(&self.database)
             .fetch_one(&mut self.connection)
             .await
     }
 
     /// Reads the server processes by pid, with their names.
-    pub(crate) async fn processes(&mut self) -> anyhow::Result<BTreeMap<u32, String>> {
+    pub(crate) async fn processes(&mut self) -> sqlx::Result<BTreeMap<u32, String>> {
         let rows: Vec<(i32, String)> = sqlx::query_as(PROCESSES_SQL)
             .fetch_all(&mut self.connection)
             .await?;
-        let mut processes = BTreeMap::new();
-        for (pid, name) in rows {
-            processes.insert(u32::try_from(pid)?, name);
-        }
-        if let Some(first) = read_postmaster_pid(&self.server.pid_file) {
-            processes.insert(first, POSTMASTER.to_owned());
-        }
-        Ok(processes)
+        let backends = rows.into_iter().map(|(pid, name)| (pid.cast_unsigned(), name));
+        let postmaster = self.postmaster.map(|pid| (pid, POSTMASTER.to_owned()));
+        Ok(backends.chain(postmaster).collect())
     }
 }
 
 /// Reads the usage of all server processes and the CPU time of ended backends.
 pub(crate) fn read_server_usage(
     processes: BTreeMap<u32, String>,
-) -> std::io::Result<(BTreeMap<u32, ThreadSample>, Duration)> {
+) -> procfs::ProcResult<(BTreeMap<u32, ThreadSample>, Duration)> {
     let (mut samples, mut ended_backends) = (BTreeMap::new(), Duration::ZERO);
     for (pid, name) in processes {
         if name == POSTMASTER {
@@ -124,29 +128,18 @@ pub(crate) fn read_server_usage(
     Ok((samples, ended_backends))
 }
 
-/// Reads the pid from the first line of `postmaster.pid`.
-fn read_postmaster_pid(pid_file: &Path) -> Option<u32> {
-    let text = std::fs::read_to_string(pid_file).ok()?;
-    text.lines().next()?.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn wal_cost_is_per_order() {
-        let counters = |wal_end, commits| ServerCounters { wal_end, commits };
+        let counters = |wal_end, commits| ServerCounters {
+            wal_end,
+            checkpoint: 0,
+            commits,
+        };
         let wal = counters(50_000, 12).since(counters(10_000, 2), 20);
         assert_eq!((wal.bytes, wal.commits), (2_000.0, 0.5));
-    }
-
-    #[test]
-    fn postmaster_pid_is_read_from_file() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("postmaster.pid");
-        assert_eq!(read_postmaster_pid(&file), None);
-        std::fs::write(&file, "4711\n/data\n").unwrap();
-        assert_eq!(read_postmaster_pid(&file), Some(4_711));
     }
 }

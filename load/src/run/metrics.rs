@@ -18,6 +18,9 @@ use crate::tally::{BackgroundStats, Outcomes, Tally};
 /// A rejection within this time counts as prompt, in milliseconds.
 const PROMPT_REFUSAL_MS: u64 = 50;
 
+/// Points of the percentiles per halving of the distance to 100 %.
+const POINTS_PER_HALVING: u32 = 5;
+
 /// Configuration of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Setup {
@@ -86,6 +89,8 @@ pub struct RunMetrics {
     /// Offered and achieved rates of an open loop; `None` for a closed loop.
     pub offered_load: Option<OfferedLoad>,
     pub latency_ms: Latency,
+    /// Latency of acknowledged orders in milliseconds by percentile.
+    pub percentiles: Vec<(f64, f64)>,
     /// Throughput and latency over time.
     pub series: Series,
     /// By order form; empty with a single form.
@@ -93,10 +98,15 @@ pub struct RunMetrics {
     pub refusals: BTreeMap<u16, RefusalMetrics>,
     /// Send delay of an open loop, included in the latency; `None` for a closed loop.
     pub send_delay_ms: Option<Latency>,
+    /// The part of the send delay in which a connection was free: the generator itself was late.
+    pub generator_delay_ms: Option<Latency>,
     pub outcomes: BTreeMap<String, u64>,
     pub warm_up_outcomes: BTreeMap<String, u64>,
     pub background: BTreeMap<String, RequestMetrics>,
     pub errors: BTreeMap<String, String>,
+    /// Latencies in microseconds by kind of request, and the send delay of an open loop.
+    #[serde(skip)]
+    pub histograms: BTreeMap<String, Histogram<u64>>,
 }
 
 impl RunMetrics {
@@ -121,14 +131,18 @@ impl RunMetrics {
             failed_share: (sent - orders) as f64 / sent.max(1) as f64,
             offered_load: result.offered,
             latency_ms: latency(&tally.latency_us),
+            percentiles: percentiles(&tally.latency_us),
             series: tally.timeline.series(result.loaded_for, *measured_for),
             forms,
             refusals: refusals(tally, *measured_for),
             send_delay_ms: (!tally.send_delay_us.is_empty()).then(|| latency(&tally.send_delay_us)),
+            generator_delay_ms: (!tally.generator_delay_us.is_empty())
+                .then(|| latency(&tally.generator_delay_us)),
             outcomes: counts(&tally.measured),
             warm_up_outcomes: counts(&tally.warm_up),
             background: background(tally, *measured_for),
             errors: errors(tally),
+            histograms: histograms(tally),
         }
     }
 }
@@ -274,6 +288,32 @@ fn latency(of: &Histogram<u64>) -> Latency {
         p99_9: at(0.999),
         max: millis(of.max()),
     }
+}
+
+/// Five points from the median to p75, as many from there to p87.5, and so on to the maximum.
+fn percentiles(of: &Histogram<u64>) -> Vec<(f64, f64)> {
+    let points = of.iter_quantiles(POINTS_PER_HALVING);
+    points
+        .map(|point| {
+            (
+                point.quantile_iterated_to() * 100.0,
+                millis(point.value_iterated_to()),
+            )
+        })
+        .collect()
+}
+
+fn histograms(tally: &Tally) -> BTreeMap<String, Histogram<u64>> {
+    let orders = [("order", &tally.latency_us), ("send-delay", &tally.send_delay_us)];
+    let orders = orders.map(|(kind, histogram)| (kind.to_owned(), histogram));
+    let background = tally.background.iter();
+    let background = background.map(|(kind, stats)| (kind.to_string(), &stats.latency_us));
+    orders
+        .into_iter()
+        .chain(background)
+        .filter(|(_, histogram)| !histogram.is_empty())
+        .map(|(kind, histogram)| (kind, histogram.clone()))
+        .collect()
 }
 
 fn counts(outcomes: &Outcomes) -> BTreeMap<String, u64> {

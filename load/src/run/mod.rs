@@ -2,6 +2,7 @@
 
 pub mod arrivals;
 pub mod driver;
+pub mod measurement;
 pub mod metrics;
 pub mod progress;
 pub mod resource_monitor;

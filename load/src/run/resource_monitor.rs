@@ -1,27 +1,26 @@
-//! Resource monitor of a run: a thread that snapshots CPU time, WAL and commits at the end of the warm-up and at the end
-//! of the measured part, and samples the service's memory every second.
+//! Resource monitor of a run: a thread that reads CPU time, WAL, commits and the service's memory every second from the end of the
+//! warm-up to the end of the measured part.
 //!
-//! Rule: between the snapshots it reads only the memory. Its own usage is reported under its own thread name.
+//! Rule: it asks the service for its metrics only at both ends. Its own usage is reported under its own names.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use hyper::{HeaderMap, Method};
+use procfs::ProcResult;
 use serde::Serialize;
 use tokio::runtime::Runtime;
-use vouchsafe_api_client::Client;
-use vouchsafe_api_client::origin::Origin;
 
 use super::progress::Progress;
 use crate::resources::MonitorTarget;
 use crate::resources::costs::{OrderCosts, UsageSnapshot};
-use crate::resources::journal_batches::JournalBatchCounters;
 use crate::resources::other_work::OtherWork;
 use crate::resources::proc::{Component, ThreadSample, read_machine_time, read_resident_kib, read_threads};
 use crate::resources::server::{ServerStatsReader, read_server_usage};
+use crate::resources::service_metrics::{JournalBatchCounters, MetricsReader};
+use crate::resources::usage_series::{UsageReading, UsageSeries};
 use crate::stoppable_thread::{StopSignal, StoppableThread};
+use crate::traffic::pace::RunLength;
 
 /// Polling interval until the run starts.
 const POLL: Duration = Duration::from_millis(5);
@@ -30,8 +29,8 @@ const POLL: Duration = Duration::from_millis(5);
 /// request, and their counters end with them.
 const FINAL_SNAPSHOT_LEAD: Duration = Duration::from_millis(100);
 
-/// Interval between memory samples.
-const MEMORY_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two readings.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Resident memory of the service in MiB, sampled every second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -66,6 +65,7 @@ pub struct ResourceUsage {
     pub costs: Option<OrderCosts>,
     pub memory: Option<MemoryUsage>,
     pub other_work: Option<OtherWork>,
+    pub usage_series: UsageSeries,
 }
 
 impl fmt::Display for MemoryUsage {
@@ -102,11 +102,11 @@ impl fmt::Display for ResourceUsage {
 pub struct ResourceMonitor(StoppableThread<anyhow::Result<ResourceUsage>>);
 
 impl ResourceMonitor {
-    /// Starts the thread; `length` is the length of the measured part.
+    /// Starts the thread for a run of this length.
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub fn start(target: MonitorTarget, progress: &Progress, length: Duration) -> std::io::Result<Self> {
+    pub fn start(target: MonitorTarget, progress: &Progress, length: RunLength) -> std::io::Result<Self> {
         let progress = progress.clone();
         let run = move |stop: StopSignal| {
             let mut sampler = Sampler::connect(target, progress)?;
@@ -124,7 +124,7 @@ impl ResourceMonitor {
     }
 }
 
-fn monitor_run(sampler: &mut Sampler, length: Duration, stop: &StopSignal) -> ResourceUsage {
+fn monitor_run(sampler: &mut Sampler, length: RunLength, stop: &StopSignal) -> ResourceUsage {
     let mut usage = ResourceUsage::default();
     let from = loop {
         match sampler.progress.measurement_start() {
@@ -136,26 +136,31 @@ fn monitor_run(sampler: &mut Sampler, length: Duration, stop: &StopSignal) -> Re
     if stop.is_stopped_within(from.saturating_duration_since(Instant::now())) {
         return usage;
     }
-    let (started, before) = (Instant::now(), sampler.snapshot());
-    let until = from + length.saturating_sub(FINAL_SNAPSHOT_LEAD);
+    let until = match length {
+        RunLength::Time(length) => Some(from + length.saturating_sub(FINAL_SNAPSHOT_LEAD)),
+        RunLength::Orders(_) => None,
+    };
+    let (started, before) = (Instant::now(), sampler.snapshot(true));
+    let (mut ended, mut after) = (started, before.clone());
+    let mut readings = Vec::new();
     loop {
-        if let Ok(kib) = sampler.resident_kib() {
+        readings.push(UsageReading::new(ended.saturating_duration_since(from), &after));
+        if let Some(kib) = after.resident_kib {
             usage.memory = Some(MemoryUsage::add_sample(usage.memory, kib));
         }
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let left = until.map_or(INTERVAL, |until| until.saturating_duration_since(ended));
+        // A run of a number of orders ends between two readings; the generator's threads end with it.
+        if left.is_zero() || stop.is_stopped_within(left.min(INTERVAL)) {
             break;
         }
-        if stop.is_stopped_within(left.min(MEMORY_INTERVAL)) {
-            // The generator's threads have ended, and their counters with them.
-            return usage;
-        }
+        ended = Instant::now();
+        after = sampler.snapshot(until.is_some_and(|until| ended >= until));
     }
-    let (time, after) = (started.elapsed(), sampler.snapshot());
-    usage.costs = OrderCosts::between(&before, &after, time);
-    let readings = before.machine.zip(after.machine);
+    usage.costs = OrderCosts::between(&before, &after, ended - started);
+    let machine = before.machine.zip(after.machine);
     usage.other_work =
-        readings.and_then(|(before, after)| OtherWork::between(before, after, usage.costs.as_ref()));
+        machine.and_then(|(before, after)| OtherWork::between(before, after, usage.costs.as_ref()));
+    usage.usage_series = UsageSeries::from_readings(&readings);
     usage
 }
 
@@ -165,49 +170,50 @@ struct Sampler {
     target: MonitorTarget,
     progress: Progress,
     server: Option<ServerStatsReader>,
-    metrics: Option<Client>,
+    metrics: Option<MetricsReader>,
 }
 
 impl Sampler {
     fn connect(target: MonitorTarget, progress: Progress) -> anyhow::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let server = match &target.server {
-            Some(server) => Some(runtime.block_on(ServerStatsReader::connect(server.clone()))?),
-            None => None,
-        };
-        let metrics = match &target.admin_url {
-            Some(url) => Some(Client::new(Origin::parse(url)?)),
-            None => None,
-        };
+        let runtime = crate::runtime::new_runtime()?;
+        let server = target.server.clone().map(ServerStatsReader::connect);
+        let metrics = target.admin_url.as_deref().map(MetricsReader::new);
         Ok(Self {
+            server: server
+                .map(|connecting| runtime.block_on(connecting))
+                .transpose()?,
+            metrics: metrics.transpose()?,
             runtime,
             target,
             progress,
-            server,
-            metrics,
         })
     }
 
-    fn resident_kib(&self) -> std::io::Result<u64> {
-        self.target.pids.iter().copied().map(read_resident_kib).sum()
+    fn resident_kib(&self) -> Option<u64> {
+        let pids = self.target.pids.iter().copied();
+        let kib = pids.map(read_resident_kib).sum::<ProcResult<u64>>().ok();
+        kib.filter(|_| !self.target.pids.is_empty())
     }
 
-    fn service_threads(&self) -> std::io::Result<BTreeMap<u32, ThreadSample>> {
-        let mut threads = BTreeMap::new();
+    /// Threads of service, generator and Postgres, and the CPU time of ended backends.
+    fn threads(
+        &self,
+        processes: BTreeMap<u32, String>,
+    ) -> ProcResult<(BTreeMap<u32, ThreadSample>, Duration)> {
+        let (mut threads, ended_backends) = read_server_usage(processes)?;
         for pid in &self.target.pids {
             threads.extend(read_threads(*pid, Component::Service)?);
         }
-        Ok(threads)
+        threads.extend(read_threads(std::process::id(), Component::Generator)?);
+        Ok((threads, ended_backends))
     }
 
     /// Reads everything in a fixed order, so that the interval between two snapshots is the same for each counter.
-    fn snapshot(&mut self) -> UsageSnapshot {
-        let batches = self.metrics.as_mut().and_then(|client| {
-            let request = client.call(Method::GET, "/metrics", HeaderMap::new(), Bytes::new());
-            let response = self.runtime.block_on(request).ok()?;
-            JournalBatchCounters::parse(std::str::from_utf8(&response.body).ok()?)
+    fn snapshot(&mut self, with_metrics: bool) -> UsageSnapshot {
+        let metrics = self.metrics.as_mut().filter(|_| with_metrics);
+        let batches = metrics.and_then(|reader| {
+            let metrics = self.runtime.block_on(reader.read()).ok()?;
+            JournalBatchCounters::parse(&metrics)
         });
         let (server, processes) = match &mut self.server {
             Some(reader) => (
@@ -216,26 +222,15 @@ impl Sampler {
             ),
             None => Default::default(),
         };
-        let generator_threads = read_threads(std::process::id(), Component::Generator);
-        let (threads, ended_backends) = match (
-            generator_threads,
-            self.service_threads(),
-            read_server_usage(processes),
-        ) {
-            (Ok(generator_threads), Ok(mut threads), Ok((backends, ended_backends))) => {
-                threads.extend(generator_threads);
-                threads.extend(backends);
-                (Some(threads), ended_backends)
-            }
-            _ => Default::default(),
-        };
+        let (threads, ended_backends) = self.threads(processes).ok().unzip();
         UsageSnapshot {
             orders: self.progress.acknowledged_orders(),
             threads,
-            ended_backends,
+            ended_backends: ended_backends.unwrap_or_default(),
             machine: read_machine_time().ok(),
             server,
             batches,
+            resident_kib: self.resident_kib(),
         }
     }
 }
@@ -247,8 +242,7 @@ mod tests {
     fn own_process() -> MonitorTarget {
         MonitorTarget {
             pids: vec![std::process::id()],
-            server: None,
-            admin_url: None,
+            ..MonitorTarget::default()
         }
     }
 
@@ -269,17 +263,21 @@ mod tests {
     #[test]
     fn run_that_never_started_has_no_usage() {
         let monitor =
-            ResourceMonitor::start(own_process(), &Progress::default(), Duration::from_secs(60)).unwrap();
+            ResourceMonitor::start(own_process(), &Progress::default(), RunLength::Orders(1)).unwrap();
         let usage = monitor.stop().unwrap();
         assert!(usage.costs.is_none() && usage.memory.is_none());
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn cost_is_per_order_acknowledged_meanwhile() {
         let progress = Progress::default();
         progress.set_measurement_start(Instant::now());
-        let monitor = ResourceMonitor::start(own_process(), &progress, Duration::from_millis(400)).unwrap();
+        let monitor = ResourceMonitor::start(
+            own_process(),
+            &progress,
+            RunLength::Time(Duration::from_millis(400)),
+        )
+        .unwrap();
         let stop_sender = Instant::now() + Duration::from_millis(500);
         while Instant::now() < stop_sender {
             progress.order_acknowledged();

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::tally::SendDelay;
 use crate::tally::open_loop::LoadEnd;
 use crate::traffic::pace::{Phase, RunLength};
 
@@ -13,6 +14,19 @@ pub(crate) struct SendSlot {
     pub(crate) phase: Phase,
     /// Due time; `None` means immediately.
     pub(crate) due: Option<Instant>,
+    /// When the connection asked for it.
+    pub(crate) free_at: Instant,
+}
+
+impl SendSlot {
+    /// How late the request leaves at `now`; `None` in a closed loop.
+    pub(crate) fn delay(&self, now: Instant) -> Option<SendDelay> {
+        let due = self.due?;
+        Some(SendDelay {
+            total: now.saturating_duration_since(due),
+            by_generator: now.saturating_duration_since(due.max(self.free_at)),
+        })
+    }
 }
 
 /// Hands out send slots to all connections of a run.
@@ -104,7 +118,11 @@ impl SendSchedule {
         };
         if at < self.measure_from {
             let phase = Phase::WarmUp;
-            return Some(SendSlot { phase, due });
+            return Some(SendSlot {
+                phase,
+                due,
+                free_at: now,
+            });
         }
         let is_open = match &self.end {
             ScheduleEnd::At(end) => now < *end,
@@ -117,7 +135,11 @@ impl SendSchedule {
             ScheduleEnd::Arrivals { .. } => true,
         };
         let phase = Phase::Measured;
-        is_open.then_some(SendSlot { phase, due })
+        is_open.then_some(SendSlot {
+            phase,
+            due,
+            free_at: now,
+        })
     }
 }
 
@@ -140,6 +162,21 @@ mod tests {
         let schedule = SendSchedule::closed(from, RunLength::Time(Duration::from_secs(1)));
         assert_eq!(phase_at(&schedule, from), Some(Measured));
         assert_eq!(phase_at(&schedule, from + Duration::from_secs(1)), None);
+    }
+
+    #[test]
+    fn delay_by_the_generator_begins_when_a_connection_is_free() {
+        let due = Instant::now();
+        let ms = Duration::from_millis;
+        for (free_ms, by_generator) in [(0, 30), (20, 10)] {
+            let slot = SendSlot {
+                phase: Measured,
+                due: Some(due),
+                free_at: due + ms(free_ms),
+            };
+            let delay = slot.delay(due + ms(30)).unwrap();
+            assert_eq!((delay.total, delay.by_generator), (ms(30), ms(by_generator)));
+        }
     }
 
     #[test]

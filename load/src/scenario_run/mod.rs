@@ -25,11 +25,8 @@ use crate::follow_up::webhook_receiver::WebhookReceiver;
 use crate::report::{RunReport, ScenarioInfo};
 use crate::resources::conditions::Conditions;
 use crate::resources::database::DatabaseSettings;
-use crate::run::driver::{LoadPlan, run_load};
-use crate::run::metrics::{RunMetrics, Setup};
-use crate::run::progress::Progress;
-use crate::run::resource_monitor::ResourceMonitor;
-use crate::run::result::RunResult;
+use crate::run::driver::LoadPlan;
+use crate::run::measurement::{Measurement, measure};
 use crate::tally::acknowledgements::Acknowledgements;
 use crate::tally::run_history::{OrderHistory, RunHistory};
 use crate::traffic::generator::Traffic;
@@ -57,10 +54,7 @@ pub fn run_scenario(
 ) -> anyhow::Result<RunReport> {
     scenario.validate()?;
     let traffic = Traffic::from_scenario(scenario)?;
-    let forms = traffic.forms();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = crate::runtime::new_runtime()?;
     let conditions = Conditions::observe(Some(deployment.program()), Some(deployment.directory()))
         .with_build(runtime.block_on(deployment.build_info())?);
     let started = Instant::now();
@@ -90,18 +84,21 @@ pub fn run_scenario(
         )?),
         None => None,
     };
-    let progress = Progress::default();
-    let monitor = ResourceMonitor::start(deployment.monitor_target()?, &progress, scenario.length())?;
-    let mut result = load_service(scenario, &traffic, url.clone(), &credentials, options, &progress)?;
+    let plan = load_plan(scenario, &traffic, url, &credentials, options);
+    let order = format!("{} partners, {} SKUs", scenario.partners, scenario.skus.count);
+    let run = measure(plan, order, traffic.forms(), deployment.monitor_target()?)?;
+    let Measurement {
+        mut result,
+        metrics,
+        usage,
+    } = run;
     let load_end = Instant::now();
     let consoles = match consoles {
         Some((open, consoles)) => Some((open, consoles.close()?)),
         None => None,
     };
     let pauses = pauses.map(PostgresPauser::stop).transpose()?;
-    let usage = monitor.stop()?;
 
-    let metrics = RunMetrics::from_run(describe_setup(scenario, url, forms, options), &result);
     let order_source = (credentials.as_slice(), &traffic);
     let (mut follow_up, checks) = run_follow_up(
         scenario,
@@ -181,15 +178,14 @@ fn open_accounts(
     credentials.iter().map(open_account).collect()
 }
 
-fn load_service(
+fn load_plan(
     scenario: &Scenario,
     traffic: &Traffic,
     base_url: String,
     partners: &[Credentials],
     options: GeneratorOptions,
-    progress: &Progress,
-) -> anyhow::Result<RunResult> {
-    let plan = LoadPlan {
+) -> LoadPlan {
+    LoadPlan {
         base_url,
         partners: partners.to_vec(),
         traffic: traffic.clone(),
@@ -208,26 +204,12 @@ fn load_service(
             },
             latency_samples: scenario.pauses.is_some(),
         },
-    };
-    run_load(plan, progress)
+    }
 }
 
 fn run_length(scenario: &Scenario) -> RunLength {
     match scenario.replays {
         Some(replays) => RunLength::Orders(replays.orders),
         None => RunLength::Time(scenario.length()),
-    }
-}
-
-fn describe_setup(scenario: &Scenario, url: String, forms: Vec<String>, options: GeneratorOptions) -> Setup {
-    Setup {
-        url,
-        order: format!("{} partners, {} SKUs", scenario.partners, scenario.skus.count),
-        pace: scenario.pace.to_string(),
-        seed: options.seed,
-        forms,
-        threads: options.threads,
-        warm_up_s: scenario.warm_up_s,
-        length: run_length(scenario).to_string(),
     }
 }

@@ -40,10 +40,19 @@ pub struct OrderAttempt<'a> {
     /// Due time; in a closed loop the time of sending.
     pub at: Instant,
     /// How late the order left; `None` in a closed loop.
-    pub send_delay: Option<Duration>,
+    pub send_delay: Option<SendDelay>,
     pub form: usize,
     pub key: &'a str,
     pub body: &'a Bytes,
+}
+
+/// How late a request of an open loop left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendDelay {
+    /// After it was due.
+    pub total: Duration,
+    /// After it was due and a connection was free.
+    pub by_generator: Duration,
 }
 
 /// Statistics of background requests (duplicates and reads).
@@ -76,6 +85,8 @@ pub struct Tally {
     pub last_end: Option<Instant>,
     /// Send delay of acknowledged orders of an open loop, in microseconds: the generator's share of their latency.
     pub send_delay_us: Histogram<u64>,
+    /// The part of it in which a connection was free.
+    pub generator_delay_us: Histogram<u64>,
     pub(crate) open_loop: OpenLoopCounts,
     pub background: BTreeMap<RequestKind, BackgroundStats>,
     /// Responses that differ from the stored ones.
@@ -97,6 +108,7 @@ impl Tally {
             acknowledgements: Acknowledgements::new(samples),
             last_end: None,
             send_delay_us: new_histogram(),
+            generator_delay_us: new_histogram(),
             open_loop: OpenLoopCounts::default(),
             background: BTreeMap::new(),
             mismatches: ResponseMismatches::default(),
@@ -147,7 +159,8 @@ impl Tally {
             (Some(vouchers), _) => {
                 record_latency(&mut self.latency_us, latency);
                 if let Some(delay) = sent.send_delay {
-                    record_latency(&mut self.send_delay_us, delay);
+                    record_latency(&mut self.send_delay_us, delay.total);
+                    record_latency(&mut self.generator_delay_us, delay.by_generator);
                 }
                 self.breakdown.record_acknowledged(sent.form, latency, vouchers);
                 if let Some(samples) = &mut self.latency_samples {
@@ -183,6 +196,7 @@ impl Tally {
     pub(crate) fn merge(&mut self, other: Self) {
         merge_histogram(&mut self.latency_us, &other.latency_us);
         merge_histogram(&mut self.send_delay_us, &other.send_delay_us);
+        merge_histogram(&mut self.generator_delay_us, &other.generator_delay_us);
         self.open_loop.merge(other.open_loop);
         self.timeline.merge(other.timeline);
         self.breakdown.merge(other.breakdown);
@@ -219,7 +233,10 @@ mod tests {
             phase,
             partner: 0,
             at,
-            send_delay: Some(Duration::from_millis(took_ms / 2)),
+            send_delay: Some(SendDelay {
+                total: Duration::from_millis(took_ms / 2),
+                by_generator: Duration::ZERO,
+            }),
             form: 0,
             key: "k",
             body: &Bytes::new(),

@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 
 use super::request::{RequestKind, RequestSpec};
 use super::scenario::{OrderForm, Scenario, ScenarioError, weighted};
-use super::workload::{Item, Workload};
+use super::workload::{Item, order_body};
 use crate::deployment::seed::{DENOMINATION, product_id};
 
 /// Attempts to draw a SKU that the order does not have yet, before taking the next free one.
@@ -28,7 +28,8 @@ pub struct Traffic {
 
 #[derive(Clone, Debug)]
 enum OrderGenerator {
-    Fixed(Workload),
+    /// One of these bodies.
+    Fixed(Vec<Bytes>),
     Random {
         shapes: Vec<OrderForm>,
         shares: WeightedIndex<f64>,
@@ -38,14 +39,18 @@ enum OrderGenerator {
 }
 
 impl Traffic {
-    /// One partner that repeats one order form.
+    /// One partner that sends one of these order bodies each time, with equal shares.
+    ///
+    /// # Panics
+    /// Without a body.
     #[must_use]
-    pub fn single(workload: Workload) -> Self {
+    pub fn fixed(bodies: Vec<Bytes>) -> Self {
+        assert!(!bodies.is_empty(), "a load needs an order to send");
         Self {
             partners: 1,
             kinds: vec![RequestKind::Order],
             shares: only_share(),
-            orders: OrderGenerator::Fixed(workload),
+            orders: OrderGenerator::Fixed(bodies),
         }
     }
 
@@ -128,7 +133,7 @@ impl OrderGenerator {
     /// Draws the form index and body of an order.
     fn draw(&self, rng: &mut StdRng) -> (usize, Bytes) {
         match self {
-            Self::Fixed(workload) => (0, workload.next_body()),
+            Self::Fixed(bodies) => (0, bodies[rng.random_range(0..bodies.len())].clone()),
             Self::Random {
                 shapes,
                 shares,
@@ -137,10 +142,13 @@ impl OrderGenerator {
             } => {
                 let form = shares.sample(rng);
                 let shape = shapes[form];
-                let items = draw_distinct(popularity, skus.len(), shape.skus, rng)
-                    .into_iter()
-                    .map(|sku| Item::new(&skus[sku], DENOMINATION, shape.quantity));
-                (form, Workload::body(items))
+                let drawn = draw_distinct(popularity, skus.len(), shape.skus, rng).into_iter();
+                let items = drawn.map(|sku| Item {
+                    product_id: &skus[sku],
+                    denomination: DENOMINATION,
+                    quantity: shape.quantity,
+                });
+                (form, order_body(&items.collect::<Vec<_>>()))
             }
         }
     }

@@ -117,7 +117,7 @@ fn invalid_scenario_exits_with_2() {
         ),
         (
             vec!["scenario", hot, "--html", "run.out", "--json", "run.out"],
-            "--json and --html name the same file",
+            "two reports name the file `run.out`",
         ),
     ] {
         let output = load(&arguments);

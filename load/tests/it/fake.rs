@@ -16,8 +16,9 @@ use tokio::task::JoinSet;
 use vouchsafe_api_client::partner::unix_seconds;
 use vouchsafe_api_client::signer::Credentials;
 use vouchsafe_load::run::driver::LoadPlan;
+use vouchsafe_load::traffic::generator::Traffic;
 use vouchsafe_load::traffic::pace::{Pace, RunLength};
-use vouchsafe_load::traffic::workload::Workload;
+use vouchsafe_load::traffic::workload::one_sku;
 
 use crate::signature::{self, KEY, SECRET};
 
@@ -27,8 +28,6 @@ pub(crate) enum Defect {
     None,
     /// Order 7 receives the voucher of order 3.
     SellsVoucherTwice,
-    /// Order 7 receives the code of order 3.
-    SellsCodeTwice,
     /// Order 7 does not exist.
     LosesOrder,
     /// Lists omit order 7.
@@ -81,11 +80,11 @@ impl FakeService {
 
     /// Orders of one voucher by the only partner.
     pub(crate) fn plan(&self, pace: Pace, length: RunLength) -> LoadPlan {
-        let workload = Workload::one_sku("sbx-instant", "25", 1).unwrap();
+        let traffic = Traffic::fixed(vec![one_sku("sbx-instant", "25", 1).unwrap()]);
         LoadPlan {
             // Only a hang takes this long.
             timeout: Duration::from_mins(5),
-            ..LoadPlan::single_partner(self.url.clone(), Self::credentials(), workload, pace, length)
+            ..LoadPlan::single_partner(self.url.clone(), Self::credentials(), traffic, pace, length)
         }
     }
 }
@@ -98,10 +97,7 @@ impl Drop for FakeService {
 }
 
 fn serve(listener: std::net::TcpListener, defect: Defect, stopped: oneshot::Receiver<()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = vouchsafe_load::runtime::new_runtime().unwrap();
     let state = Arc::new(Mutex::new(ServiceState::new(defect)));
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener).unwrap();
@@ -305,13 +301,8 @@ impl ServiceState {
         let Some(number) = self.find_order(order_id) else {
             return error_response(404, "ORDER_NOT_FOUND");
         };
-        let code = if number == DEFECTIVE_ORDER && self.defect == Defect::SellsCodeTwice {
-            SOURCE_ORDER
-        } else {
-            number
-        };
         let body = format!(
-            r#"{{"order_id":"{order_id}","data":[{{"voucher_id":"vch_{number:032x}","credentials":[{{"type":"code","value":"FAKE-{code}"}}]}}]}}"#
+            r#"{{"order_id":"{order_id}","data":[{{"voucher_id":"vch_{number:032x}","credentials":[{{"type":"code","value":"FAKE-{number}"}}]}}]}}"#
         );
         json_response(200, body.into())
     }

@@ -7,6 +7,8 @@ mod command_line;
 mod connection;
 mod drive;
 mod fake;
+mod peer;
+mod postgres;
 mod release_history;
 mod report;
 mod run_and_audit;

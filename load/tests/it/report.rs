@@ -46,7 +46,7 @@ pub(crate) fn usage() -> ResourceUsage {
             last_mib: 2.0,
             samples: 11,
         }),
-        other_work: None,
+        ..ResourceUsage::default()
     }
 }
 

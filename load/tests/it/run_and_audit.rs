@@ -31,10 +31,7 @@ fn run(plan: LoadPlan) -> RunResult {
 /// Runs and audits a service with this defect.
 fn run_and_audit(defect: Defect) -> (RunResult, Audit) {
     let service = FakeService::start(defect);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = vouchsafe_load::runtime::new_runtime().unwrap();
     let mut auditor = PartnerClient::new(&service.url, FakeService::credentials()).unwrap();
     let opening = runtime.block_on(read_wallets(&mut auditor)).unwrap();
     let mut result = run(plan(&service, ORDERS));
@@ -113,10 +110,7 @@ fn each_defect_fails_its_check() {
 fn order_list_contains_exactly_acknowledged_orders() {
     let audit_order_list = |defect, before: u64, drop_acknowledgement: bool| {
         let service = FakeService::start(defect);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = vouchsafe_load::runtime::new_runtime().unwrap();
         let partner = || PartnerClient::new(&service.url, FakeService::credentials()).unwrap();
         for number in 0..before {
             let earlier = runtime.block_on(partner().order(&format!("earlier-{number}"), &b"{}"[..]));
@@ -171,10 +165,7 @@ fn run_without_acknowledged_order_fails() {
     };
     assert_eq!(count(&result, &rejected), ORDERS);
     assert!(result.tally.latency_us.is_empty(), "latency excludes refusals");
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = vouchsafe_load::runtime::new_runtime().unwrap();
     let mut auditor = PartnerClient::new(&service.url, FakeService::credentials()).unwrap();
     let audit = runtime.block_on(audit(&mut auditor, result.tally.acknowledgements, None));
     assert_eq!(failed_checks(&audit), ["orders acknowledged"]);

@@ -113,7 +113,7 @@ impl Connection {
             phase: slot.phase,
             partner,
             at,
-            send_delay: slot.due.map(|due| now.saturating_duration_since(due)),
+            send_delay: slot.delay(now),
             form,
             key,
             body: &body,

@@ -30,7 +30,6 @@ use crate::tally::run_history::{OrderHistory, RunHistory, SentOrders};
 use crate::tally::sent_orders::SentLog;
 use crate::traffic::generator::Traffic;
 use crate::traffic::pace::{DEFAULT_DRAIN_S, Pace, RunLength};
-use crate::traffic::workload::Workload;
 
 /// Seed of a run that sets none: equal runs send the same requests at the same times.
 pub const DEFAULT_SEED: u64 = 1;
@@ -64,19 +63,19 @@ pub struct LoadPlan {
 }
 
 impl LoadPlan {
-    /// One partner that repeats one order, without warm-up, on one thread.
+    /// One partner, without warm-up, on one thread.
     #[must_use]
     pub fn single_partner(
         base_url: String,
         credentials: Credentials,
-        workload: Workload,
+        traffic: Traffic,
         pace: Pace,
         length: RunLength,
     ) -> Self {
         Self {
             base_url,
             partners: vec![credentials],
-            traffic: Traffic::single(workload),
+            traffic,
             pace,
             seed: DEFAULT_SEED,
             threads: 1,
@@ -230,9 +229,7 @@ fn run_thread(
             Rc::clone(&shared),
         ));
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = crate::runtime::new_runtime()?;
     runtime.block_on(clients);
     let Some(shared) = Rc::into_inner(shared) else {
         unreachable!("every connection task has completed and dropped its reference")
@@ -247,11 +244,11 @@ mod tests {
     #[test]
     fn shares_are_even() {
         let credentials = Credentials::new("k", "s").unwrap();
-        let workload = Workload::one_sku("p", "25", 1).unwrap();
+        let traffic = Traffic::fixed(vec![bytes::Bytes::new()]);
         let pace = Pace::Closed { connections: 7 };
         let plan = LoadPlan {
             threads: 3,
-            ..LoadPlan::single_partner(String::new(), credentials, workload, pace, RunLength::Orders(1))
+            ..LoadPlan::single_partner(String::new(), credentials, traffic, pace, RunLength::Orders(1))
         };
         let shares: Vec<_> = (0..3).map(|index| plan.thread_share(7, index)).collect();
         assert_eq!(shares, [3, 2, 2]);

@@ -9,10 +9,10 @@ use std::fmt;
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
-use tokio::runtime::Runtime;
 
 use crate::deployment::TestDeployment;
 use crate::deployment::postgres::SERVICE_DATABASE;
+use crate::runtime::new_runtime;
 
 /// Rows per statement: a few seconds of work, so that a cancelled prefill ends soon.
 const ROWS_PER_STATEMENT: u64 = 50_000;
@@ -89,11 +89,8 @@ impl fmt::Display for PrefillSizes {
 ///
 /// # Errors
 /// If a statement fails, after which rows of earlier statements remain, or the service does not restart.
-pub fn prefill_deployment(
-    runtime: &Runtime,
-    deployment: &mut TestDeployment,
-    sizes: &PrefillSizes,
-) -> anyhow::Result<()> {
+pub fn prefill_deployment(deployment: &mut TestDeployment, sizes: &PrefillSizes) -> anyhow::Result<()> {
+    let runtime = new_runtime()?;
     let superuser = deployment.postgres()?.superuser_options();
     runtime.block_on(prefill_database(&superuser.database(SERVICE_DATABASE), sizes))?;
     deployment.shut_down()?;

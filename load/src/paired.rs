@@ -1,0 +1,220 @@
+//! Paired comparison of figures over the rounds, with a verdict for each.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::report::RunReport;
+use crate::resources::costs::format_value;
+use crate::resources::proc::Component;
+use crate::statistics::{MeanRatio, Spread};
+
+/// A figure in all rounds that count.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PairedFigure {
+    pub figure: &'static str,
+    /// Medians of both programs; `None` if not measured.
+    pub medians: [Option<f64>; 2],
+    /// `None` with fewer than two rounds that count.
+    pub ratio: Option<MeanRatio>,
+    pub verdict: FigureVerdict,
+}
+
+/// Verdict on the second program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FigureVerdict {
+    Better,
+    Worse,
+    /// The interval of the ratio includes 1, or there is none.
+    Inconclusive,
+    /// The figure depends on the machine's speed, or says why another one changed.
+    Reported,
+}
+
+/// Direction in which a figure improves; `Unjudged` for figures that are reported only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Improvement {
+    Up,
+    Down,
+    Unjudged,
+}
+
+type Reading = fn(&RunReport) -> Option<f64>;
+
+/// The generator does the same work for both programs, so CPU time in units of its own is independent of the speed of the
+/// machine.
+const FIGURES: [(&str, Improvement, Reading); 10] = [
+    ("orders/s", Improvement::Up, |run| Some(run.metrics.orders_per_s)),
+    ("service CPU / generator CPU", Improvement::Down, |run| {
+        cpu_in_generator_units(run, Component::Service)
+    }),
+    ("Postgres CPU / generator CPU", Improvement::Down, |run| {
+        cpu_in_generator_units(run, Component::Postgres)
+    }),
+    ("WAL, bytes per order", Improvement::Down, |run| {
+        Some(run.usage.costs.as_ref()?.wal?.bytes)
+    }),
+    ("p50, ms", Improvement::Unjudged, |run| {
+        Some(run.metrics.latency_ms.p50)
+    }),
+    ("p99, ms", Improvement::Unjudged, |run| {
+        Some(run.metrics.latency_ms.p99)
+    }),
+    ("service CPU, µs per order", Improvement::Unjudged, |run| {
+        run.usage.costs.as_ref()?.cpu_us(Component::Service)
+    }),
+    ("Postgres CPU, µs per order", Improvement::Unjudged, |run| {
+        run.usage.costs.as_ref()?.cpu_us(Component::Postgres)
+    }),
+    ("generator CPU, µs per order", Improvement::Unjudged, |run| {
+        run.usage.costs.as_ref()?.cpu_us(Component::Generator)
+    }),
+    ("commits per order", Improvement::Unjudged, |run| {
+        Some(run.usage.costs.as_ref()?.wal?.commits)
+    }),
+];
+
+fn cpu_in_generator_units(run: &RunReport, component: Component) -> Option<f64> {
+    let costs = run.usage.costs.as_ref()?;
+    let generator = costs.cpu_us(Component::Generator)?;
+    Some(costs.cpu_us(component)? / generator).filter(|ratio| ratio.is_finite())
+}
+
+/// Compares all figures over the rounds whose audits passed.
+pub(crate) fn compare_turns(rounds: &[[&RunReport; 2]]) -> Vec<PairedFigure> {
+    let counting: Vec<_> = rounds
+        .iter()
+        .filter(|turns| turns.iter().all(|turn| turn.audit.has_passed()))
+        .collect();
+    let compare = |(figure, improvement, read): (&'static str, Improvement, Reading)| {
+        let values = [0, 1].map(|program: usize| counting.iter().map(|turns| read(turns[program])).collect());
+        compare_values(figure, improvement, &values)
+    };
+    FIGURES.into_iter().map(compare).collect()
+}
+
+fn compare_values(
+    figure: &'static str,
+    improvement: Improvement,
+    [base, candidate]: &[Vec<Option<f64>>; 2],
+) -> PairedFigure {
+    let median = |values: &[Option<f64>]| Some(Spread::from_values(values.iter().copied().flatten())?.median);
+    let ratio = MeanRatio::from_pairs(candidate, base);
+    PairedFigure {
+        figure,
+        medians: [median(base), median(candidate)],
+        ratio,
+        verdict: judge(ratio, improvement),
+    }
+}
+
+/// A difference counts if the whole interval is on one side of 1.
+fn judge(ratio: Option<MeanRatio>, improvement: Improvement) -> FigureVerdict {
+    match (ratio, improvement) {
+        (_, Improvement::Unjudged) => FigureVerdict::Reported,
+        (Some(ratio), Improvement::Up) if ratio.low > 1.0 => FigureVerdict::Better,
+        (Some(ratio), Improvement::Down) if ratio.high < 1.0 => FigureVerdict::Better,
+        (Some(ratio), Improvement::Up) if ratio.high < 1.0 => FigureVerdict::Worse,
+        (Some(ratio), Improvement::Down) if ratio.low > 1.0 => FigureVerdict::Worse,
+        _ => FigureVerdict::Inconclusive,
+    }
+}
+
+impl PairedFigure {
+    pub(crate) fn is_worse(&self) -> bool {
+        self.verdict == FigureVerdict::Worse
+    }
+}
+
+impl fmt::Display for FigureVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Better => "better",
+            Self::Worse => "WORSE",
+            Self::Inconclusive => "inconclusive",
+            Self::Reported => "",
+        })
+    }
+}
+
+pub(crate) fn write_table(f: &mut fmt::Formatter<'_>, figures: &[PairedFigure]) -> fmt::Result {
+    writeln!(
+        f,
+        "{:<30}{:>14}{:>14}{:>10}{:>18}{:>18}{:>8}  verdict",
+        "", "A (median)", "B (median)", "B / A", "interval", "range", "rounds"
+    )?;
+    for PairedFigure {
+        figure,
+        medians,
+        ratio,
+        verdict,
+    } in figures
+    {
+        let [base, candidate] = medians.map(format_value);
+        let [mean, interval, range, count] = ratio.map_or_else(
+            || [const { String::new() }; 4],
+            |ratio| {
+                [
+                    format!("{:.3} ×", ratio.mean),
+                    format!("{:.3} to {:.3}", ratio.low, ratio.high),
+                    format!("{:.3} to {:.3}", ratio.min, ratio.max),
+                    ratio.count.to_string(),
+                ]
+            },
+        );
+        writeln!(
+            f,
+            "{figure:<30}{base:>14}{candidate:>14}{mean:>10}{interval:>18}{range:>18}{count:>8}  {verdict}"
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some(values: &[f64]) -> Vec<Option<f64>> {
+        values.iter().map(|value| Some(*value)).collect()
+    }
+
+    #[test]
+    fn verdict_needs_the_interval_on_one_side_of_one() {
+        let base = some(&[100.0, 200.0, 150.0, 120.0]);
+        // The rounds differ in speed, the ratios hardly do.
+        let more = some(&[110.0, 221.0, 164.0, 132.0]);
+        let noisy = some(&[130.0, 180.0, 190.0, 100.0]);
+        for (improvement, candidate, verdict) in [
+            (Improvement::Up, &more, FigureVerdict::Better),
+            (Improvement::Down, &more, FigureVerdict::Worse),
+            (Improvement::Up, &noisy, FigureVerdict::Inconclusive),
+            (Improvement::Down, &noisy, FigureVerdict::Inconclusive),
+        ] {
+            let compared = compare_values("figure", improvement, &[base.clone(), candidate.clone()]);
+            assert_eq!(compared.verdict, verdict, "{compared:?}");
+            let opposite = compare_values("figure", improvement, &[candidate.clone(), base.clone()]);
+            assert_eq!(
+                opposite.verdict == FigureVerdict::Inconclusive,
+                verdict == FigureVerdict::Inconclusive
+            );
+            assert_ne!(
+                opposite.is_worse(),
+                verdict != FigureVerdict::Better,
+                "{opposite:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn figure_without_two_rounds_is_inconclusive() {
+        for values in [vec![], some(&[5.0]), vec![None, Some(5.0)]] {
+            let base = some(&[1.0, 1.0]);
+            let compared = compare_values("figure", Improvement::Up, &[base, values]);
+            assert_eq!(
+                (compared.ratio, compared.verdict),
+                (None, FigureVerdict::Inconclusive)
+            );
+        }
+    }
+}
