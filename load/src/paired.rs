@@ -40,6 +40,8 @@ enum Improvement {
     Unjudged,
 }
 
+const MAX_SHOWN_RATIO: f64 = 100.0;
+
 type Reading = fn(&RunReport) -> Option<f64>;
 
 /// The generator does the same work for both programs, so CPU time in units of its own is independent of the speed of the
@@ -138,6 +140,15 @@ impl fmt::Display for FigureVerdict {
     }
 }
 
+/// Two rounds that differ give an interval over many powers of ten.
+fn describe_interval(ratio: MeanRatio) -> String {
+    if ratio.high > MAX_SHOWN_RATIO {
+        "too few rounds".to_owned()
+    } else {
+        format!("{:.3} to {:.3}", ratio.low, ratio.high)
+    }
+}
+
 pub(crate) fn write_table(f: &mut fmt::Formatter<'_>, figures: &[PairedFigure]) -> fmt::Result {
     writeln!(
         f,
@@ -157,7 +168,7 @@ pub(crate) fn write_table(f: &mut fmt::Formatter<'_>, figures: &[PairedFigure]) 
             |ratio| {
                 [
                     format!("{:.3} ×", ratio.mean),
-                    format!("{:.3} to {:.3}", ratio.low, ratio.high),
+                    describe_interval(ratio),
                     format!("{:.3} to {:.3}", ratio.min, ratio.max),
                     ratio.count.to_string(),
                 ]

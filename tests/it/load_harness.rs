@@ -34,6 +34,7 @@ fn full_scenario_passes_every_audit_check_and_cleans_up() {
         seed: 1,
         threads: 2,
         samples: 20,
+        has_stacks: false,
     };
     let data_dir = deployment.data_dir();
     let scenario = Scenario::parse(FULL_SCENARIO.as_bytes()).unwrap();

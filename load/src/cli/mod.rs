@@ -68,6 +68,7 @@ impl GeneratorArgs {
             seed: self.seed,
             threads: self.threads,
             samples: self.audit_sample,
+            has_stacks: false,
         }
     }
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 use vouchsafe_load::deployment::{TestDeployment, run_in_new_deployment};
-use vouchsafe_load::report::{RunReport, Verdict};
+use vouchsafe_load::report::{RunReport, Verdict, check_output_file, write_output_file};
 use vouchsafe_load::scenario_run::prefill::{PrefillSizes, prefill_deployment};
-use vouchsafe_load::scenario_run::run_scenario;
+use vouchsafe_load::scenario_run::{GeneratorOptions, run_scenario};
 use vouchsafe_load::traffic::pace::Pace;
 use vouchsafe_load::traffic::scenario::{OpenConsoles, Scenario, VoucherSupply};
 
@@ -27,6 +27,9 @@ pub(crate) struct ScenarioArgs {
     /// proportion
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     prefill_orders: Option<u64>,
+    /// Also sample the service with perf and write its folded stacks, for a flame graph
+    #[arg(long, value_name = "FILE")]
+    stacks: Option<PathBuf>,
     #[command(flatten)]
     generator: GeneratorArgs,
     #[command(flatten)]
@@ -71,10 +74,17 @@ pub(crate) fn command(args: &ScenarioArgs) -> anyhow::Result<Verdict> {
         .map(|scenario| Some(scenario.name.as_str()))
         .collect();
     let baseline = args.report.check_files(&names)?;
+    if let Some(stacks) = &args.stacks {
+        check_output_file(stacks, &[])?;
+    }
     let program = service_program(args.program.as_ref())?;
     let mut runs = Vec::with_capacity(scenarios.len());
     for scenario in &scenarios {
         runs.push(run(args, scenario, &program)?);
+    }
+    if let Some(path) = &args.stacks {
+        let stacks: String = runs.iter().filter_map(|run| run.stacks.as_deref()).collect();
+        write_output_file(path, stacks.as_bytes())?;
     }
     args.report.publish(runs, baseline.as_ref())
 }
@@ -96,7 +106,11 @@ fn run(args: &ScenarioArgs, scenario: &Scenario, program: &Path) -> anyhow::Resu
             print_progress(&format!("inserting {sizes}"));
             prefill_deployment(deployment, &sizes)?;
         }
-        run_scenario(scenario, deployment, args.generator.options())
+        let options = GeneratorOptions {
+            has_stacks: args.stacks.is_some(),
+            ..args.generator.options()
+        };
+        run_scenario(scenario, deployment, options)
     })
 }
 

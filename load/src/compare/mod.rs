@@ -11,7 +11,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::paired::{compare_turns, write_table};
+use crate::paired::{FigureVerdict, compare_turns, write_table};
 use crate::report::RunReport;
 use crate::resources::conditions::Conditions;
 use crate::statistics::Spread;
@@ -133,7 +133,14 @@ impl fmt::Display for CompareReport {
                     .zip(&service.turns)
                     .map(<[_; 2]>::from)
                     .collect();
-                write_table(f, &compare_turns(&rounds))?;
+                let mut figures = compare_turns(&rounds);
+                if other.contender == Contender::Floor {
+                    // A bound: the service cannot be better than it.
+                    figures
+                        .iter_mut()
+                        .for_each(|figure| figure.verdict = FigureVerdict::Reported);
+                }
+                write_table(f, &figures)?;
             }
         }
         for column in &self.columns {

@@ -47,7 +47,8 @@ impl Axis {
     fn format(self, value: f64) -> String {
         match self {
             Self::Time => format_tick(value),
-            Self::Percentile => format!("{} %", 100.0 - 10_f64.powf(2.0 - value)),
+            Self::Percentile if value.fract() == 0.0 => format!("{} %", 100.0 - 10_f64.powf(2.0 - value)),
+            Self::Percentile => String::new(),
         }
     }
 }

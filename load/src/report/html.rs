@@ -127,12 +127,14 @@ fn run_charts(run: &RunReport) -> anyhow::Result<Vec<Markup>> {
         line("Postgres", |window| window.postgres_cores),
         line("generator", |window| window.generator_cores),
     ];
-    let wal = [
-        line("WAL", |window| Some(window.wal_bytes_per_s? / BYTES_PER_MIB)),
-        line("a checkpoint ended", |window| {
+    let mut wal = vec![line("WAL", |window| {
+        Some(window.wal_bytes_per_s? / BYTES_PER_MIB)
+    })];
+    if usage.iter().any(|window| window.has_checkpoint) {
+        wal.push(line("a checkpoint ended", |window| {
             Some(window.wal_bytes_per_s? / BYTES_PER_MIB).filter(|_| window.has_checkpoint)
-        }),
-    ];
+        }));
+    }
     let memory = [line("service", |window| window.memory_mib)];
     for (title, y_label, lines) in [
         ("CPU over time", "busy cores", &cpu[..]),

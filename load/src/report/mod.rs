@@ -56,6 +56,9 @@ pub struct RunReport {
     /// Those of the generator and the machine: the figures are not limited by the service.
     #[serde(skip)]
     pub other_limits: Vec<String>,
+    /// Folded stacks of the service; `None` if they were not sampled.
+    #[serde(skip)]
+    pub stacks: Option<String>,
     #[serde(flatten)]
     pub metrics: RunMetrics,
     /// Results of pauses, restarts, replays and webhooks.
@@ -138,6 +141,7 @@ impl RunReport {
             warnings: find_warnings(&conditions, &metrics, &usage),
             doubts: find_doubts(&metrics, &usage),
             other_limits: find_other_limits(&metrics, &usage),
+            stacks: None,
             conditions,
             metrics,
             follow_up: FollowUp::default(),

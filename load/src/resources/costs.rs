@@ -40,14 +40,24 @@ pub(crate) struct UsageSnapshot {
 }
 
 impl UsageSnapshot {
-    /// CPU time of a component so far; `None` if its processes are unknown.
-    pub(crate) fn cpu(&self, component: Component) -> Option<Duration> {
-        let own = self.threads.as_ref()?.values();
-        let mut own = own.filter(|thread| thread.component == component).peekable();
-        own.peek()?;
-        let ended = (component == Component::Postgres).then_some(self.ended_backends);
-        Some(own.map(|thread| thread.cpu).chain(ended).sum())
+    fn has(&self, component: Component) -> bool {
+        let mut threads = self.threads.iter().flat_map(BTreeMap::values);
+        threads.any(|thread| thread.component == component)
     }
+
+    /// CPU time of a component since an earlier snapshot, without ended threads; `None` if its processes are unknown.
+    pub(crate) fn cpu_since(&self, earlier: &Self, component: Component) -> Option<Duration> {
+        let (before, now) = earlier.threads.as_ref().zip(self.threads.as_ref())?;
+        let own = now.iter().filter(|(_, thread)| thread.component == component);
+        let used = own.map(|(id, thread)| used_since(before, *id, thread));
+        self.has(component).then(|| used.sum())
+    }
+}
+
+/// A new thread has used all of its time since the earlier snapshot.
+fn used_since(before: &BTreeMap<u32, ThreadSample>, id: u32, thread: &ThreadSample) -> Duration {
+    let earlier = before.get(&id).map(|thread| thread.cpu).unwrap_or_default();
+    thread.cpu.saturating_sub(earlier)
 }
 
 /// CPU time per order of all threads with the same name.
@@ -94,7 +104,7 @@ impl OrderCosts {
         let known_us: f64 = threads.iter().flatten().map(|cost| cost.cpu_us).sum();
         let machine = before.machine.zip(after.machine).filter(|_| threads.is_some());
         // Without its processes the service would be other work.
-        let is_complete = after.cpu(Component::Service).is_some();
+        let is_complete = after.has(Component::Service);
         Some(Self {
             orders,
             seconds: time.as_secs_f64(),
@@ -145,10 +155,8 @@ fn costs_by_name(
 ) -> Vec<ThreadCost> {
     let mut by_name: BTreeMap<(Component, &str), Vec<Duration>> = BTreeMap::new();
     for (id, thread) in after {
-        // A new thread has used all of its time since `before`.
-        let earlier = before.get(id).map(|thread| thread.cpu).unwrap_or_default();
         let own = by_name.entry((thread.component, &thread.name)).or_default();
-        own.push(thread.cpu.saturating_sub(earlier));
+        own.push(used_since(before, *id, thread));
     }
     let mut costs = Vec::new();
     for ((component, name), mut used) in by_name {

@@ -16,18 +16,30 @@ const MAX_WINDOWS: usize = 600;
 pub(crate) struct UsageReading {
     /// After the warm-up.
     at: Duration,
-    /// CPU time of service, Postgres and generator so far.
+    /// CPU time of service, Postgres and generator since the first reading.
     cpu: [Option<Duration>; 3],
     server: Option<ServerCounters>,
     resident_kib: Option<u64>,
 }
 
 impl UsageReading {
-    pub(crate) fn new(at: Duration, snapshot: &UsageSnapshot) -> Self {
+    /// The first reading.
+    pub(crate) fn first(at: Duration, snapshot: &UsageSnapshot) -> Self {
+        Self::with_cpu(at, snapshot, [Some(Duration::ZERO); 3])
+    }
+
+    /// The next reading; `earlier` is the snapshot of this one. A thread that ended in between is left out.
+    pub(crate) fn next(&self, at: Duration, earlier: &UsageSnapshot, snapshot: &UsageSnapshot) -> Self {
         let components = [Component::Service, Component::Postgres, Component::Generator];
+        let used = components.map(|component| snapshot.cpu_since(earlier, component));
+        let cpu = [0, 1, 2].map(|index: usize| Some(self.cpu[index]? + used[index]?));
+        Self::with_cpu(at, snapshot, cpu)
+    }
+
+    fn with_cpu(at: Duration, snapshot: &UsageSnapshot, cpu: [Option<Duration>; 3]) -> Self {
         Self {
             at,
-            cpu: components.map(|component| snapshot.cpu(component)),
+            cpu,
             server: snapshot.server,
             resident_kib: snapshot.resident_kib,
         }
@@ -90,6 +102,34 @@ impl UsageSeries {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resources::proc::ThreadSample;
+
+    #[test]
+    fn ended_thread_does_not_lower_the_cpu_time_of_its_component() {
+        let snapshot = |threads: &[(u32, u64)]| {
+            let sample = |&(id, cpu_ms)| {
+                let sample = ThreadSample {
+                    component: Component::Service,
+                    name: "worker".to_owned(),
+                    cpu: Duration::from_millis(cpu_ms),
+                };
+                (id, sample)
+            };
+            UsageSnapshot {
+                threads: Some(threads.iter().map(sample).collect()),
+                ..UsageSnapshot::default()
+            }
+        };
+        let (before, after) = (snapshot(&[(1, 900), (2, 100)]), snapshot(&[(2, 600), (3, 500)]));
+        let first = UsageReading::first(Duration::ZERO, &before);
+        let second = first.next(Duration::from_secs(2), &before, &after);
+        let series = UsageSeries::from_readings(&[first, second]);
+        let cores = |window: &UsageWindow| (window.service_cores, window.postgres_cores);
+        assert_eq!(
+            series.windows().iter().map(cores).collect::<Vec<_>>(),
+            [(Some(0.5), None)]
+        );
+    }
 
     #[test]
     fn window_has_the_growth_of_the_counters() {

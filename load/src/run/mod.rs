@@ -8,3 +8,4 @@ pub mod progress;
 pub mod resource_monitor;
 pub mod result;
 mod send_schedule;
+pub(crate) mod stack_sampler;

@@ -142,9 +142,9 @@ fn monitor_run(sampler: &mut Sampler, length: RunLength, stop: &StopSignal) -> R
     };
     let (started, before) = (Instant::now(), sampler.snapshot(true));
     let (mut ended, mut after) = (started, before.clone());
-    let mut readings = Vec::new();
+    let mut reading = UsageReading::first(ended.saturating_duration_since(from), &after);
+    let mut readings = vec![reading];
     loop {
-        readings.push(UsageReading::new(ended.saturating_duration_since(from), &after));
         if let Some(kib) = after.resident_kib {
             usage.memory = Some(MemoryUsage::add_sample(usage.memory, kib));
         }
@@ -154,7 +154,10 @@ fn monitor_run(sampler: &mut Sampler, length: RunLength, stop: &StopSignal) -> R
             break;
         }
         ended = Instant::now();
-        after = sampler.snapshot(until.is_some_and(|until| ended >= until));
+        let next = sampler.snapshot(until.is_some_and(|until| ended >= until));
+        reading = reading.next(ended.saturating_duration_since(from), &after, &next);
+        readings.push(reading);
+        after = next;
     }
     usage.costs = OrderCosts::between(&before, &after, ended - started);
     let machine = before.machine.zip(after.machine);

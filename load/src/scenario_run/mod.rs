@@ -27,6 +27,7 @@ use crate::resources::conditions::Conditions;
 use crate::resources::database::DatabaseSettings;
 use crate::run::driver::LoadPlan;
 use crate::run::measurement::{Measurement, measure};
+use crate::run::stack_sampler::StackSampler;
 use crate::tally::acknowledgements::Acknowledgements;
 use crate::tally::run_history::{OrderHistory, RunHistory};
 use crate::traffic::generator::Traffic;
@@ -41,6 +42,8 @@ pub struct GeneratorOptions {
     pub threads: usize,
     /// Maximum number of orders with request and response for the audit.
     pub samples: usize,
+    /// Whether to sample the stacks of the service.
+    pub has_stacks: bool,
 }
 
 /// Runs a scenario on a deployment without earlier runs. Blocks until the audit is complete.
@@ -84,6 +87,14 @@ pub fn run_scenario(
         )?),
         None => None,
     };
+    let stacks = match options.has_stacks {
+        true => Some(StackSampler::start(
+            deployment.pid(),
+            scenario.warm_up(),
+            deployment.directory(),
+        )?),
+        false => None,
+    };
     let plan = load_plan(scenario, &traffic, url, &credentials, options);
     let order = format!("{} partners, {} SKUs", scenario.partners, scenario.skus.count);
     let run = measure(plan, order, traffic.forms(), deployment.monitor_target()?)?;
@@ -93,6 +104,7 @@ pub fn run_scenario(
         usage,
     } = run;
     let load_end = Instant::now();
+    let stacks = stacks.map(|sampler| sampler.stop(&scenario.name)).transpose()?;
     let consoles = match consoles {
         Some((open, consoles)) => Some((open, consoles.close()?)),
         None => None,
@@ -143,6 +155,7 @@ pub fn run_scenario(
             pauses: pauses.map(|pauses| pauses.len() as u64),
         }),
         follow_up,
+        stacks,
         ..RunReport::new(conditions.completed(Some(database)), metrics, usage, audit)
     };
     report.check_thresholds(&scenario.thresholds)?;
