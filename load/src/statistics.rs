@@ -1,7 +1,5 @@
 //! Statistics of repeated measurements: median, range, ratios of paired values, and the confidence interval of their mean.
 
-use std::fmt;
-
 use serde::Serialize;
 
 /// Median and range of repeated measurements.
@@ -31,19 +29,7 @@ impl Spread {
     }
 }
 
-impl fmt::Display for Spread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { median, min, max, .. } = self;
-        write!(f, "{median:>9.0}  ({min:.0} to {max:.0})")
-    }
-}
-
 /// Ratios within rounds, which cancel the speed of the machine in each round. Omits rounds with a missing value.
-#[must_use]
-pub fn paired_ratios(numerators: &[Option<f64>], denominators: &[Option<f64>]) -> Option<Spread> {
-    Spread::from_values(ratios(numerators, denominators))
-}
-
 fn ratios<'a>(
     numerators: &'a [Option<f64>],
     denominators: &'a [Option<f64>],
@@ -152,15 +138,13 @@ mod tests {
         )
         .unwrap();
         assert!(1.08 < ten.low && ten.high < 1.12, "{ten:?}");
-    }
-
-    #[test]
-    fn ratio_is_taken_within_rounds() {
-        // The machine is twice as fast in the second round: the ratio is the same.
-        let spread = paired_ratios(&[Some(400.0), Some(800.0)], &[Some(100.0), Some(200.0)]).unwrap();
-        assert_eq!((spread.median, spread.min, spread.max), (4.0, 4.0, 4.0));
-        let one = paired_ratios(&[Some(400.0), None, Some(1.0)], &[Some(100.0), Some(1.0), None]).unwrap();
-        assert_eq!((one.median, one.count), (4.0, 1));
-        assert_eq!(paired_ratios(&[Some(1.0)], &[Some(0.0)]), None);
+        let numerators = [Some(8.0), None, Some(1.0), Some(4.0), Some(1.0)];
+        let denominators = [Some(2.0), Some(1.0), None, Some(1.0), Some(0.0)];
+        let four = MeanRatio::from_pairs(&numerators, &denominators).unwrap();
+        assert_eq!(
+            (four.count, four.min, four.max),
+            (2, 4.0, 4.0),
+            "missing values and 0 are left out"
+        );
     }
 }

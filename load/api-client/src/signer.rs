@@ -210,20 +210,6 @@ mod tests {
     }
 
     #[test]
-    fn signature_depends_on_each_message_part() {
-        let credentials = Credentials::new("key", "secret").unwrap();
-        let base = credentials.signature_hex("1767225600", "POST", "/api/v1/orders", b"{}");
-        for other in [
-            credentials.signature_hex("1767225601", "POST", "/api/v1/orders", b"{}"),
-            credentials.signature_hex("1767225600", "PUT", "/api/v1/orders", b"{}"),
-            credentials.signature_hex("1767225600", "POST", "/api/v1/order", b"{}"),
-            credentials.signature_hex("1767225600", "POST", "/api/v1/orders", b"{} "),
-        ] {
-            assert_ne!(base, other);
-        }
-    }
-
-    #[test]
     fn apply_to_sets_four_headers() {
         let credentials = Credentials::new("vs_sandbox_key", "the-secret").unwrap();
         let mut headers = HeaderMap::new();

@@ -11,7 +11,6 @@ mod settle;
 use std::fmt;
 
 use serde::Serialize;
-use vouchsafe_api_client::partner::PartnerClient;
 
 use self::samples::check_samples;
 use crate::tally::acknowledgements::Acknowledgements;
@@ -65,24 +64,6 @@ impl fmt::Display for Audit {
 pub(crate) fn format_checks<'a>(checks: impl IntoIterator<Item = &'a Check>) -> String {
     let line = |check: &Check| format!("  {:<6} {}: {}\n", check.status(), check.name, check.detail);
     checks.into_iter().map(line).collect()
-}
-
-/// Audits a run of one partner. `opening` holds the balances before its first order; `None` if others spend from the
-/// same wallets, which makes their change meaningless.
-pub async fn audit(
-    client: &mut PartnerClient,
-    acknowledgements: Acknowledgements,
-    opening: Option<WalletBalances>,
-) -> Audit {
-    audit_all(
-        &mut [AuditedPartner::without_order_check(
-            client.new_connection(),
-            opening,
-        )],
-        acknowledgements,
-    )
-    .await
-    .0
 }
 
 /// Audits a run of several partners, in the order of the run. Returns the acknowledgements with all unknown outcomes

@@ -85,29 +85,12 @@ impl Operator {
         self.client = Client::new(self.client.origin().clone()).with_timeout(TIMEOUT);
     }
 
-    /// Creates a USD product that is sold from stock only, at these denominations.
+    /// Creates a USD product that is sold from stock only, at these denominations or at each amount of a range.
     pub(crate) async fn put_product(
         &mut self,
         product_id: &str,
         denominations: &[u32],
-    ) -> anyhow::Result<()> {
-        self.put_product_at(product_id, denominations, &Value::Null).await
-    }
-
-    /// Creates a USD product that is sold from stock only, at each whole amount up to `max`.
-    ///
-    /// # Errors
-    /// If the request fails.
-    pub async fn put_product_of_range(&mut self, product_id: &str, max: u32) -> anyhow::Result<()> {
-        let range = json!({ "min": 1, "max": max, "step": 1 });
-        self.put_product_at(product_id, &[], &range).await
-    }
-
-    async fn put_product_at(
-        &mut self,
-        product_id: &str,
-        denominations: &[u32],
-        range: &Value,
+        range: Value,
     ) -> anyhow::Result<()> {
         let body = json!({
             "name": "Load test product", "brand": product_id, "category_id": "retail", "vendor": "manual",

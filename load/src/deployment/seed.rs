@@ -1,6 +1,7 @@
 //! Seed data of a test deployment: products with stock, and partners with a balance, created over the admin API.
 
 use futures_util::future::try_join_all;
+use serde_json::Value;
 
 use super::operator::{LoadPartner, Operator};
 
@@ -78,7 +79,9 @@ fn split_evenly<T>(items: &[T]) -> Vec<&[T]> {
 
 async fn import_stock(mut operator: Operator, skus: &[SeedSku]) -> anyhow::Result<()> {
     for sku in skus {
-        operator.put_product(&sku.product_id, &[DENOMINATION]).await?;
+        operator
+            .put_product(&sku.product_id, &[DENOMINATION], Value::Null)
+            .await?;
         operator
             .import_vouchers(&sku.product_id, DENOMINATION, &sku.product_id, sku.vouchers)
             .await?;

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, ensure};
 use futures_util::future::try_join_all;
 use hyper::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::signer::Credentials;
@@ -32,8 +32,8 @@ pub(crate) async fn start_idle_actors(
     count: u32,
 ) -> anyhow::Result<()> {
     // A range of one value is no range.
-    let last = count.max(2);
-    deployment.operator().put_product_of_range(PRODUCT, last).await?;
+    let range = json!({ "min": 1, "max": count.max(2), "step": 1 });
+    deployment.operator().put_product(PRODUCT, &[], range).await?;
     let url = deployment.base_url();
     let starters = (1..=STARTERS).map(|first| {
         let client = PartnerClient::new(&url, credentials.clone());

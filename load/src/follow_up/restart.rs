@@ -90,7 +90,7 @@ pub(crate) async fn measure_restarts(
         while !try_order(&deployment.base_url(), source, &mut rng, acknowledgements).await? {
             if started.elapsed() >= RESTART_TIMEOUT {
                 let event = format!("acknowledged no order within {RESTART_TIMEOUT:?}");
-                return Err(deployment.not_ready_error(&event));
+                return Err(deployment.error(&event));
             }
             tokio::time::sleep(RETRY_DELAY).await;
         }

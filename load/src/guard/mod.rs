@@ -105,12 +105,6 @@ impl Reading {
     }
 }
 
-/// Whether orders can be counted on this machine.
-#[must_use]
-pub fn has_valgrind() -> bool {
-    callgrind::valgrind_version().is_some()
-}
-
 /// Counts the costs of a program's orders; `report_progress` receives one line per step.
 ///
 /// # Errors
@@ -128,7 +122,7 @@ pub async fn count_orders(
     deployment.shut_down()?;
     report_progress("starting the service under callgrind");
     let launcher = launcher(deployment.directory());
-    deployment.restart_under(&launcher, &ENVIRONMENT)?;
+    deployment.restart_under(launcher, &ENVIRONMENT)?;
     deployment.wait_until_ready().await?;
 
     let postgres = deployment.postgres()?;

@@ -189,7 +189,7 @@ fn latency_is_reported_per_order_form() {
 }
 
 #[test]
-fn refusal_latency_is_reported() {
+fn refusals_are_reported_and_unexpected_ones_named() {
     let service = FakeService::start(Defect::Overloaded);
     let result = run(plan(&service, Pace::Closed { connections: 2 }));
     let figures = RunMetrics::from_run(setup(Vec::new()), &result);
@@ -203,6 +203,15 @@ fn refusal_latency_is_reported() {
     assert!(
         text.contains("rejected with 503, ") && text.contains("within 50 ms  "),
         "{text}"
+    );
+    let unsettled = result.tally.acknowledgements.unsettled.len();
+    assert_eq!(unsettled as u64, ORDERS, "a 503 leaves the outcome open");
+    assert!(check_refusals(&result.tally, &["503 SERVICE_UNAVAILABLE".to_owned()]).passed);
+    let check = check_refusals(&result.tally, &[]);
+    assert!(
+        check.detail.contains("503 SERVICE_UNAVAILABLE × 60"),
+        "{}",
+        check.detail
     );
 }
 
@@ -251,20 +260,6 @@ fn replays_are_compared_with_earlier_run() {
     let check = replays::check_replays(&run_replays(Defect::ChangesReplay).0.tally);
     assert!(
         !check.passed && check.detail.contains("200 of 200 responses differ"),
-        "{}",
-        check.detail
-    );
-}
-
-#[test]
-fn unexpected_refusals_are_named() {
-    let service = FakeService::start(Defect::Overloaded);
-    let result = run(plan(&service, Pace::Closed { connections: 2 }));
-    let expected_refusals = ["503 SERVICE_UNAVAILABLE".to_owned()];
-    assert!(check_refusals(&result.tally, &expected_refusals).passed);
-    let check = check_refusals(&result.tally, &[]);
-    assert!(
-        !check.passed && check.detail.contains("503 SERVICE_UNAVAILABLE × 60"),
         "{}",
         check.detail
     );
