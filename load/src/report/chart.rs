@@ -44,6 +44,14 @@ impl Axis {
         }
     }
 
+    /// All charts over time end with the last second.
+    fn end(self, last: f64) -> f64 {
+        match self {
+            Self::Time => last.ceil(),
+            Self::Percentile => last,
+        }
+    }
+
     fn format(self, value: f64) -> String {
         match self {
             Self::Time => format_tick(value),
@@ -72,7 +80,7 @@ pub(super) fn chart(title: &str, axis: Axis, y_label: &str, lines: &[Line]) -> a
 fn draw(axis: Axis, y_label: &str, lines: &[Line]) -> anyhow::Result<String> {
     let all = || lines.iter().flat_map(|line| &line.points);
     let highest = all().filter_map(|(_, value)| *value).fold(0.0, f64::max);
-    let end = all().map(|(at, _)| *at).fold(1.0, f64::max);
+    let end = axis.end(all().map(|(at, _)| *at).fold(1.0, f64::max));
     let count = lines.iter().map(|line| line.points.len()).max();
     let has_dots = count.is_some_and(|count| count <= MAX_DOTS);
     // An empty chart needs a range, too.

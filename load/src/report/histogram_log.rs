@@ -75,10 +75,10 @@ fn push_zeros(counts: &mut Vec<u8>, zeros: u64) {
 /// LEB128: seven bits per byte, the lowest first.
 fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
     while number > 0x7f {
-        bytes.push(0x80 | (number & 0x7f) as u8);
+        bytes.push(0x80 | number.to_le_bytes()[0]);
         number >>= 7;
     }
-    bytes.push(number as u8);
+    bytes.push(number.to_le_bytes()[0]);
 }
 
 #[cfg(test)]

@@ -117,7 +117,7 @@ fn run_charts(run: &RunReport) -> anyhow::Result<Vec<Markup>> {
             &[latency],
         )?);
     }
-    let usage = run.usage.usage_series.windows();
+    let usage = &run.usage.usage_series.0;
     let line = |name, value: fn(&UsageWindow) -> Option<f64>| Line {
         name,
         points: usage.iter().map(|window| (window.end_s, value(window))).collect(),

@@ -83,7 +83,7 @@ pub struct UsageWindow {
 /// Windows of nearly equal length.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
-pub struct UsageSeries(Vec<UsageWindow>);
+pub struct UsageSeries(pub Vec<UsageWindow>);
 
 impl UsageSeries {
     pub(crate) fn from_readings(readings: &[UsageReading]) -> Self {
@@ -91,11 +91,6 @@ impl UsageSeries {
         let readings: Vec<_> = readings.iter().step_by(step).collect();
         let windows = readings.windows(2).map(|pair| pair[0].window_until(pair[1]));
         Self(windows.collect())
-    }
-
-    #[must_use]
-    pub fn windows(&self) -> &[UsageWindow] {
-        &self.0
     }
 }
 
@@ -126,7 +121,7 @@ mod tests {
         let series = UsageSeries::from_readings(&[first, second]);
         let cores = |window: &UsageWindow| (window.service_cores, window.postgres_cores);
         assert_eq!(
-            series.windows().iter().map(cores).collect::<Vec<_>>(),
+            series.0.iter().map(cores).collect::<Vec<_>>(),
             [(Some(0.5), None)]
         );
     }
@@ -149,7 +144,7 @@ mod tests {
             reading(3, None, 5_000, 8),
         ];
         let series = UsageSeries::from_readings(&readings);
-        let [first, second] = series.windows() else {
+        let [first, second] = series.0[..] else {
             panic!("{series:?}")
         };
         assert_eq!((first.service_cores, first.postgres_cores), (Some(0.5), None));
@@ -162,6 +157,6 @@ mod tests {
             (None, true, 3.0)
         );
         let long: Vec<_> = (0..1_800).map(|s| reading(s, None, 0, 0)).collect();
-        assert_eq!(UsageSeries::from_readings(&long).windows().len(), 599);
+        assert_eq!(UsageSeries::from_readings(&long).0.len(), 599);
     }
 }

@@ -40,6 +40,8 @@ fn run(dir: &Path, defect: Defect) -> Output {
         "0",
         "--json",
         json.to_str().unwrap(),
+        "--hlog",
+        dir.join("run.hlog").to_str().unwrap(),
     ])
 }
 
@@ -63,6 +65,11 @@ fn audited_run_succeeds_and_writes_json() {
     assert_eq!(run["audit"]["checks"][6]["name"], "listed");
     assert!(run["conditions"]["cores"].as_u64().unwrap() > 0);
     assert!(text.contains("JSON report: "), "{text}");
+    let histograms = std::fs::read_to_string(dir.path().join("run.hlog")).unwrap();
+    assert!(
+        histograms.contains("\nTag=load-run:order,0.000,") && histograms.contains(",HISTF"),
+        "{histograms}"
+    );
 }
 
 #[test]

@@ -15,6 +15,7 @@ use vouchsafe_load::resources::costs::{OrderCosts, ThreadCost};
 use vouchsafe_load::resources::other_work::OtherWork;
 use vouchsafe_load::resources::proc::Component;
 use vouchsafe_load::resources::server::WalCost;
+use vouchsafe_load::resources::usage_series::{UsageSeries, UsageWindow};
 use vouchsafe_load::run::metrics::{Latency, RunMetrics, Setup};
 use vouchsafe_load::run::resource_monitor::{MemoryUsage, ResourceUsage};
 use vouchsafe_load::run::result::RunResult;
@@ -46,7 +47,15 @@ pub(crate) fn usage() -> ResourceUsage {
             last_mib: 2.0,
             samples: 11,
         }),
-        ..ResourceUsage::default()
+        usage_series: UsageSeries(vec![UsageWindow {
+            end_s: 1.0,
+            postgres_cores: Some(0.5),
+            wal_bytes_per_s: Some(9e6),
+            memory_mib: Some(3.0),
+            has_checkpoint: true,
+            ..UsageWindow::default()
+        }]),
+        other_work: None,
     }
 }
 
@@ -71,6 +80,7 @@ pub(crate) fn metrics() -> RunMetrics {
             p99: 40.0,
             ..Latency::default()
         },
+        percentiles: vec![(50.0, 4.0), (99.0, 40.0), (100.0, 41.0)],
         ..RunMetrics::from_run(setup, &result)
     }
 }
@@ -149,9 +159,18 @@ fn html_page_is_self_contained_and_escaped() {
         runs: vec![run("hot-sku"), run("mixed")],
     });
     assert!(page.contains("Throughput &lt;of&gt; one SKU."), "{page}");
-    assert_eq!(page.matches("<svg").count(), 4, "two charts per run");
-    for axis in ["orders per second", "latency, ms", "time after the warm-up, s"] {
-        assert!(page.contains(axis), "{axis}: {page}");
+    assert_eq!(page.matches("<svg").count(), 2 * 6, "six charts per run");
+    for shown in [
+        "orders per second",
+        "latency, ms",
+        "time after the warm-up, s",
+        "Latency by percentile",
+        "busy cores",
+        "MiB per second",
+        "a checkpoint ended",
+        "resident, MiB",
+    ] {
+        assert!(page.contains(shown), "{shown}: {page}");
     }
     assert!(
         page.contains(r##"href="#mixed""##) && page.contains(r#"id="mixed""#),

@@ -6,6 +6,7 @@ use vouchsafe_load::resources::conditions::Conditions;
 use vouchsafe_load::resources::other_work::OtherWork;
 use vouchsafe_load::run::metrics::{Latency, RunMetrics};
 use vouchsafe_load::run::resource_monitor::ResourceUsage;
+use vouchsafe_load::sweep::{Step, SweepReport};
 use vouchsafe_load::tally::open_loop::OfferedLoad;
 
 use crate::report::{baseline, conditions, html, metrics, run, usage};
@@ -59,6 +60,54 @@ fn starved_generator_or_busy_machine_makes_thresholds_inconclusive() {
         );
         run.thresholds.clear();
         assert_eq!(run.verdict(), Verdict::Passed, "no decision is due");
+    }
+}
+
+#[test]
+fn sweep_is_inconclusive_unless_the_service_is_the_limit() {
+    let late = |p99| {
+        Some(Latency {
+            p99,
+            ..Latency::default()
+        })
+    };
+    // p99 is 40 ms. Requests that waited for a connection left late because of the service.
+    let waiting = RunMetrics {
+        send_delay_ms: late(39.0),
+        generator_delay_ms: late(1.0),
+        ..metrics()
+    };
+    let starved = RunMetrics {
+        generator_delay_ms: late(21.0),
+        ..waiting.clone()
+    };
+    let step = |per_s, is_within, metrics: &RunMetrics| Step {
+        per_s,
+        is_within,
+        run: decided_run(metrics.clone(), usage()),
+    };
+    let (low, high) = (step(100.0, true, &metrics()), step(200.0, false, &waiting));
+    assert!(!high.run.doubts.is_empty() && high.run.other_limits.is_empty());
+    let higher = step(400.0, false, &starved);
+    for (steps, verdict) in [
+        (vec![low.clone(), high.clone(), higher.clone()], Verdict::Passed),
+        (vec![high], Verdict::ThresholdMissed),
+        (vec![low.clone(), higher], Verdict::Inconclusive),
+        (vec![low], Verdict::Inconclusive),
+    ] {
+        let within = steps.iter().filter(|step| step.is_within).map(|step| step.per_s);
+        let report = SweepReport {
+            scenario: "hot-sku".to_owned(),
+            bounds: conditions(&["p99<=50"]),
+            highest_per_s: within.reduce(f64::max),
+            steps,
+        };
+        assert_eq!(report.verdict(), verdict, "{report}");
+        assert_eq!(
+            report.to_string().contains("\ninconclusive"),
+            verdict == Verdict::Inconclusive,
+            "{report}"
+        );
     }
 }
 
