@@ -3,10 +3,11 @@
 use std::fmt;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::report::RunReport;
+use crate::report::figures::{FIGURES, figure_of};
 use crate::resources::costs::format_value;
-use crate::resources::proc::Component;
 use crate::statistics::{MeanRatio, Spread};
 
 /// A figure in all rounds that count.
@@ -42,58 +43,52 @@ enum Improvement {
 
 const MAX_SHOWN_RATIO: f64 = 100.0;
 
-type Reading = fn(&RunReport) -> Option<f64>;
-
+/// Judged figures: label, name, and the name of the figure that it is divided by.
+///
 /// The generator does the same work for both programs, so CPU time in units of its own is independent of the speed of the
 /// machine.
-const FIGURES: [(&str, Improvement, Reading); 10] = [
-    ("orders/s", Improvement::Up, |run| Some(run.metrics.orders_per_s)),
-    ("service CPU / generator CPU", Improvement::Down, |run| {
-        cpu_in_generator_units(run, Component::Service)
-    }),
-    ("Postgres CPU / generator CPU", Improvement::Down, |run| {
-        cpu_in_generator_units(run, Component::Postgres)
-    }),
-    ("WAL, bytes per order", Improvement::Down, |run| {
-        Some(run.usage.costs.as_ref()?.wal?.bytes)
-    }),
-    ("p50, ms", Improvement::Unjudged, |run| {
-        Some(run.metrics.latency_ms.p50)
-    }),
-    ("p99, ms", Improvement::Unjudged, |run| {
-        Some(run.metrics.latency_ms.p99)
-    }),
-    ("service CPU, µs per order", Improvement::Unjudged, |run| {
-        run.usage.costs.as_ref()?.cpu_us(Component::Service)
-    }),
-    ("Postgres CPU, µs per order", Improvement::Unjudged, |run| {
-        run.usage.costs.as_ref()?.cpu_us(Component::Postgres)
-    }),
-    ("generator CPU, µs per order", Improvement::Unjudged, |run| {
-        run.usage.costs.as_ref()?.cpu_us(Component::Generator)
-    }),
-    ("commits per order", Improvement::Unjudged, |run| {
-        Some(run.usage.costs.as_ref()?.wal?.commits)
-    }),
+const JUDGED: [(&str, Improvement, &str, Option<&str>); 4] = [
+    ("orders/s", Improvement::Up, "orders_per_s", None),
+    (
+        "service CPU / generator CPU",
+        Improvement::Down,
+        "service_cpu",
+        Some("generator_cpu"),
+    ),
+    (
+        "Postgres CPU / generator CPU",
+        Improvement::Down,
+        "postgres_cpu",
+        Some("generator_cpu"),
+    ),
+    ("WAL, bytes per order", Improvement::Down, "wal_bytes", None),
 ];
 
-fn cpu_in_generator_units(run: &RunReport, component: Component) -> Option<f64> {
-    let costs = run.usage.costs.as_ref()?;
-    let generator = costs.cpu_us(Component::Generator)?;
-    Some(costs.cpu_us(component)? / generator).filter(|ratio| ratio.is_finite())
-}
-
-/// Compares all figures over the rounds whose audits passed.
+/// Compares all figures over the rounds whose audits passed: the judged ones, then the others of a report.
 pub(crate) fn compare_turns(rounds: &[[&RunReport; 2]]) -> Vec<PairedFigure> {
-    let counting: Vec<_> = rounds
+    let counting = rounds
         .iter()
-        .filter(|turns| turns.iter().all(|turn| turn.audit.has_passed()))
+        .filter(|turns| turns.iter().all(|turn| turn.audit.has_passed()));
+    // A report that is not JSON has no figures.
+    let counting: Vec<_> = counting
+        .map(|turns| turns.map(|turn| serde_json::to_value(turn).unwrap_or_default()))
         .collect();
-    let compare = |(figure, improvement, read): (&'static str, Improvement, Reading)| {
-        let values = [0, 1].map(|program: usize| counting.iter().map(|turns| read(turns[program])).collect());
-        compare_values(figure, improvement, &values)
+    let compare = |label, improvement, name: &str, divisor: Option<&str>| {
+        let read = |run: &Value| {
+            let unit = divisor.map_or(Some(1.0), |divisor| figure_of(run, divisor))?;
+            Some(figure_of(run, name)? / unit).filter(|value| value.is_finite())
+        };
+        let values =
+            [0, 1].map(|program: usize| counting.iter().map(|turns| read(&turns[program])).collect());
+        compare_values(label, improvement, &values)
     };
-    FIGURES.into_iter().map(compare).collect()
+    let judged = JUDGED.map(|(label, improvement, name, divisor)| compare(label, improvement, name, divisor));
+    let others = FIGURES.iter().filter(|figure| {
+        let mut judged = JUDGED.iter();
+        !judged.any(|(_, _, name, divisor)| *name == figure.name && divisor.is_none())
+    });
+    let others = others.map(|figure| compare(figure.label, Improvement::Unjudged, figure.name, None));
+    judged.into_iter().chain(others).collect()
 }
 
 fn compare_values(

@@ -4,7 +4,7 @@
 
 pub mod baseline;
 mod chart;
-mod figures;
+pub(crate) mod figures;
 mod histogram_log;
 mod html;
 mod output_file;
