@@ -8,6 +8,7 @@ use std::future::Future;
 use actix_web::web;
 use tokio::sync::Mutex;
 use vouchsafe_domain::catalogue::Catalogue;
+use vouchsafe_store::StoreError;
 
 use crate::service::Service;
 
@@ -17,14 +18,14 @@ static CHANGE_LOCK: Mutex<()> = Mutex::const_new(());
 /// Runs `work`, which writes a change to the database and then updates memory.
 ///
 /// # Errors
-/// [`sqlx::Error`] if the database fails.
+/// [`StoreError`] if the database fails.
 pub(crate) async fn apply<T, F>(
     service: &web::Data<Service>,
     work: impl FnOnce(web::Data<Service>) -> F,
-) -> Result<T, sqlx::Error>
+) -> Result<T, StoreError>
 where
     T: Send + 'static,
-    F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
+    F: Future<Output = Result<T, StoreError>> + Send + 'static,
 {
     let work = work(service.clone());
     let serialized = async move {
@@ -38,11 +39,11 @@ where
 /// change does not follow the number of credentials.
 ///
 /// # Errors
-/// [`sqlx::Error`] if the database fails; memory is unchanged then.
+/// [`StoreError`] if the database fails; memory is unchanged then.
 pub(crate) async fn reload(
     service: &web::Data<Service>,
     changes: Option<Vec<i64>>,
-) -> Result<(), sqlx::Error> {
+) -> Result<(), StoreError> {
     let state = service.clone();
     let serialized = async move {
         // Keeps a concurrent change of this node from being overwritten with the older rows loaded here.
@@ -55,7 +56,7 @@ pub(crate) async fn reload(
     service.job_store.database.run_detached(serialized).await
 }
 
-async fn load_changed(service: &Service, changes: Vec<i64>) -> Result<(), sqlx::Error> {
+async fn load_changed(service: &Service, changes: Vec<i64>) -> Result<(), StoreError> {
     let changed = service.job_store.audit_log.changed_objects(changes).await?;
     let products = match changed.has_products {
         true => Some(service.job_store.products.load_all().await?),
@@ -74,7 +75,7 @@ async fn load_changed(service: &Service, changes: Vec<i64>) -> Result<(), sqlx::
     Ok(())
 }
 
-async fn load_all(service: &Service) -> Result<(), sqlx::Error> {
+async fn load_all(service: &Service) -> Result<(), StoreError> {
     let access = service.job_store.credentials.load_access().await?;
     let products = service.job_store.products.load_all().await?;
     for partner in access.partners {

@@ -16,6 +16,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::{error, info, warn};
 use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_security::vault::seal::Vault;
+use vouchsafe_store::StoreError;
 use vouchsafe_store::{CodeIndexUpdate, KeySweep, LEASE_S, PartitionChanges, RecentChanges, UnindexedCode};
 
 use crate::config_change;
@@ -224,7 +225,7 @@ async fn expire_stock(service: &Service) {
 }
 
 /// Takes expired vouchers out of sale in batches, one transaction each, and notifies the shelves.
-async fn expire_all_stock(service: &Service) -> Result<(), sqlx::Error> {
+async fn expire_all_stock(service: &Service) -> Result<(), StoreError> {
     loop {
         let batch = service.job_store.stock.expire_batch().await?;
         if batch.expired > 0 {
@@ -331,7 +332,7 @@ async fn write_checkpoints(service: &Service) {
     }
 }
 
-async fn write_due_checkpoints(service: &Service) -> Result<(), sqlx::Error> {
+async fn write_due_checkpoints(service: &Service) -> Result<(), StoreError> {
     loop {
         let key = service.keyring.vault().checkpoint_key();
         let Some(checkpoint) = service.job_store.audit_log.write_checkpoint(key).await? else {

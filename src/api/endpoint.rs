@@ -60,6 +60,11 @@ impl Endpoint {
         }
     }
 
+    /// Whether it changes nothing.
+    pub(crate) fn is_read(&self) -> bool {
+        self.method == Method::GET || self.method == Method::HEAD
+    }
+
     /// The operation of the document, in a scope with this prefix.
     pub(crate) fn operation(&self, prefix: &str) -> Operation {
         let method = match self.method {

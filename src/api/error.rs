@@ -8,6 +8,7 @@ use actix_web::{HttpResponse, ResponseError};
 use bytes::Bytes;
 use vouchsafe_actors::flows::FlowError;
 use vouchsafe_actors::ports::store::Unavailable;
+use vouchsafe_store::StoreError;
 use vouchsafe_wire::error_body::{ErrorBody, FieldError, InvalidRequest};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::orders::cap_error::CapError;
@@ -23,6 +24,8 @@ pub(crate) struct ApiError {
     pub(crate) details: Vec<FieldError>,
     /// Value of `Retry-After` in seconds.
     pub(crate) retry_after_s: Option<u32>,
+    /// What the request changes may be committed. Reads and requests that can be repeated report that the service is unavailable.
+    pub(crate) may_be_written: bool,
 }
 
 /// The code of an error response, in its extensions.
@@ -36,6 +39,7 @@ impl ApiError {
             message: message.into(),
             details: Vec::new(),
             retry_after_s: code.retry_after_s(),
+            may_be_written: false,
         }
     }
 
@@ -49,6 +53,16 @@ impl ApiError {
         Self::new(
             Code::ServiceUnavailable,
             "the service is temporarily unavailable; retry the same request",
+        )
+    }
+
+    /// `OUTCOME_UNKNOWN`, for a change by an operator that may be committed.
+    pub(crate) fn outcome_unknown() -> Self {
+        Self::new(
+            Code::OutcomeUnknown,
+            "the database did not confirm the change: it may have been made. A change and its audit entry are committed together: look \
+             for its entry with GET /admin/v1/audit, after a confirmation for that of the confirmed change, and repeat the request if there \
+             is none",
         )
     }
 
@@ -82,27 +96,32 @@ impl From<CapError> for ApiError {
     }
 }
 
-/// A failed statement. Logged here and nowhere else.
-impl From<sqlx::Error> for ApiError {
-    fn from(error: sqlx::Error) -> Self {
-        let code = error
-            .as_database_error()
-            .and_then(sqlx::error::DatabaseError::code);
-        if code.as_deref() == Some(CHARACTER_NOT_IN_REPERTOIRE) {
+/// A failed operation of the store. Logged here and nowhere else.
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        if error.sqlstate() == Some(CHARACTER_NOT_IN_REPERTOIRE) {
             return Self::invalid_field(
                 "request",
                 "a text contains the character NUL, which cannot be stored; remove it",
             );
         }
         // Counted per connection class by the store: a line per request would tell nothing more.
-        if matches!(error, sqlx::Error::PoolTimedOut) {
+        if error.is_overload() {
             return Self::new(
                 Code::ServiceUnavailable,
                 "too many requests wait for the database; retry the same request",
             );
         }
-        tracing::error!(error.message = %vouchsafe_store::describe(&error), "database statement of a request failed");
-        Self::unavailable()
+        let may_be_written = matches!(error, StoreError::Unknown(_));
+        tracing::error!(
+            error.message = %vouchsafe_store::describe(error.cause()),
+            request.may_be_written = may_be_written,
+            "database statement of a request failed"
+        );
+        Self {
+            may_be_written,
+            ..Self::unavailable()
+        }
     }
 }
 

@@ -10,7 +10,6 @@ use vouchsafe_actors::ports::store::Unavailable;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::order::{Order, OrderStatus};
-use vouchsafe_store::unavailable;
 
 use super::ticker;
 use crate::service::Service;
@@ -93,7 +92,7 @@ async fn write_batch(service: &Service, notes: &[Note]) -> Result<(), Unavailabl
         return Ok(());
     }
     let written = service.job_store.observations.write(observations).await;
-    written.map_err(|error| unavailable(&error))
+    written.map_err(Unavailable::from)
 }
 
 /// The observation of a code retrieval; `None` unless the order was or will be delivered in parts.

@@ -8,6 +8,7 @@ use super::ticker;
 use crate::live::{is_low, keep_lowest};
 use crate::metrics::StockTotals;
 use crate::service::Service;
+use vouchsafe_store::StoreError;
 
 /// The levels of all SKUs cost an index probe per chunk.
 const STOCK_LEVEL_INTERVAL: Duration = Duration::from_secs(60);
@@ -27,7 +28,7 @@ pub(super) async fn measure_stock(service: &Service) {
     }
 }
 
-async fn total_stock(service: &Service) -> Result<StockTotals, sqlx::Error> {
+async fn total_stock(service: &Service) -> Result<StockTotals, StoreError> {
     let (mut totals, mut after) = (StockTotals::default(), None);
     let (mut low_stock, now) = (Vec::new(), service.clock.now());
     loop {

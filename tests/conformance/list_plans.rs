@@ -24,6 +24,7 @@ use vouchsafe_domain::ledger::transaction::{Transaction, TransactionFilter};
 use vouchsafe_domain::order::OrderStatus;
 use vouchsafe_domain::order::filter::{OrderFilter, OrderSearch};
 use vouchsafe_domain::period::Period;
+use vouchsafe_store::StoreError;
 use vouchsafe_store::{PgNode, RecentChanges};
 
 use self::filled::{FIRST_ORDER_AT, ListFixture, day, first_day, partner};
@@ -49,7 +50,7 @@ async fn list_entries(
     lists: &ListFixture,
     filter: TransactionFilter,
     after: Option<LedgerCursor>,
-) -> Result<Vec<Transaction>, sqlx::Error> {
+) -> Result<Vec<Transaction>, StoreError> {
     let page = lists
         .store
         .transactions
@@ -267,7 +268,7 @@ async fn check_stock_levels(lists: &ListFixture) {
     }
 }
 
-async fn recent_changes(lists: &ListFixture) -> Result<Vec<RecentChanges>, sqlx::Error> {
+async fn recent_changes(lists: &ListFixture) -> Result<Vec<RecentChanges>, StoreError> {
     lists
         .store
         .audit_log

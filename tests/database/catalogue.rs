@@ -9,6 +9,7 @@ use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use vouchsafe_security::vault::master_key::MasterKey;
 use vouchsafe_security::vault::seal::{CodeId, Vault};
 use vouchsafe_simulation::build;
+use vouchsafe_store::StoreError;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{
     AuditActor, ImportOutcome, ImportTarget, NewVoucher, PgStore, StockBatch, StockOrigin, VendorConfig,
@@ -108,7 +109,7 @@ pub(super) async fn try_import(
     code_identity: CodeIdentity,
     stock_ids: Vec<i64>,
     vouchers: Vec<NewVoucher>,
-) -> Result<ImportOutcome, sqlx::Error> {
+) -> Result<ImportOutcome, StoreError> {
     let target = ImportTarget {
         sku: sku(),
         brand: BRAND.to_owned(),

@@ -30,6 +30,7 @@ mod service_role;
 mod slow_key_manager;
 mod stock;
 mod stock_levels;
+mod store_errors;
 mod transit;
 mod verify;
 mod void;

@@ -5,6 +5,7 @@ use tokio::runtime::Handle;
 use vouchsafe_domain::product::CodeIdentity;
 use vouchsafe_security::vault::master_key::MasterKey;
 use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
+use vouchsafe_store::StoreError;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{
     PgStore, ReencryptionRow, RequestOutcome, create_data_key, list_keys, request_reencryption,
@@ -46,7 +47,7 @@ impl TestShop {
         self.try_import(prefix, count).await.unwrap()
     }
 
-    pub(super) async fn try_import(&self, prefix: &str, count: usize) -> Result<Vec<CodeId>, sqlx::Error> {
+    pub(super) async fn try_import(&self, prefix: &str, count: usize) -> Result<Vec<CodeId>, StoreError> {
         let vault = self.keyring.sealing_vault().await.unwrap();
         let ids = self.store.stock.generate_ids(count).await.unwrap();
         let sealed = ids.codes.iter().enumerate();

@@ -114,6 +114,7 @@ mod stock_reservations;
 mod suspended_commits;
 mod tls;
 mod trace_ids;
+mod unknown_outcomes;
 mod validation;
 mod vendor_protocol;
 mod vendors;

@@ -175,7 +175,7 @@ async fn migration_gives_up_when_a_lock_is_held() {
         .await
         .unwrap();
     let error = schema::migrate(&database.options()).await.unwrap_err();
-    let code = error.as_database_error().unwrap().code().unwrap().into_owned();
+    let code = error.sqlstate().unwrap();
     assert_eq!(code, "55P03", "{error}");
     drop(holder);
     database.remove().await;

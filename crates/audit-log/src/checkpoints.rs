@@ -11,6 +11,7 @@
 
 use sqlx::{Connection as _, PgConnection, PgPool, PgTransaction};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::audit_export::CheckpointRecord;
 use vouchsafe_domain::audit_log::CheckpointRow;
@@ -54,9 +55,9 @@ impl AuditLog {
     /// node is writing one.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. The next call covers the same entries.
+    /// [`StoreError`] when the database does not answer. The next call covers the same entries.
     #[boxed]
-    pub async fn write_checkpoint(&self, key: CheckpointKey) -> Result<Option<AuditCheckpoint>, sqlx::Error> {
+    pub async fn write_checkpoint(&self, key: CheckpointKey) -> Result<Option<AuditCheckpoint>, StoreError> {
         self.0
             .run(move |pool| async move { write_checkpoint(&pool, &key).await })
             .await
@@ -66,13 +67,13 @@ impl AuditLog {
     /// checkpoint.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. The checkpoints that were written stay.
+    /// [`StoreError`] when the database does not answer. The checkpoints that were written stay.
     #[boxed]
     pub async fn write_checkpoints_now(
         &self,
         key: CheckpointKey,
         actor: AuditActor,
-    ) -> Result<Option<CheckpointRow>, sqlx::Error> {
+    ) -> Result<Option<CheckpointRow>, StoreError> {
         self.0
             .run(move |pool| async move {
                 let mut connection = pool.acquire().await?;
@@ -103,13 +104,13 @@ impl AuditLog {
     /// Reads up to `limit` checkpoints from the number `first`, oldest first.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn read_checkpoints(
         &self,
         first: i64,
         limit: usize,
-    ) -> Result<Vec<CheckpointRecord>, sqlx::Error> {
+    ) -> Result<Vec<CheckpointRecord>, StoreError> {
         self.0
             .run(move |pool| async move {
                 let mut connection = pool.acquire().await?;
@@ -147,14 +148,14 @@ impl AuditLog {
     /// Lists up to `limit` checkpoints with a number below `before`, newest first. With `key`, compares each with its entries.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_checkpoints(
         &self,
         before: Option<i64>,
         limit: usize,
         key: Option<CheckpointKey>,
-    ) -> Result<Vec<CheckpointRow>, sqlx::Error> {
+    ) -> Result<Vec<CheckpointRow>, StoreError> {
         let checkpoints = sqlx::query!(
             r#"SELECT s.number,
                       s.at,

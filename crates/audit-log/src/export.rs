@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::audit_export::{CheckpointRecord, ExportLine};
 use vouchsafe_domain::audit_log::AuditRow;
@@ -72,13 +73,13 @@ impl AuditLog {
     /// that was removed from the database is left out: the hash of its checkpoint shows that.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn read_export_batch(
         &self,
         position: i64,
         content: ExportContent,
-    ) -> Result<Vec<ExportLine>, sqlx::Error> {
+    ) -> Result<Vec<ExportLine>, StoreError> {
         match content {
             ExportContent::Checkpoints => {
                 let checkpoints = self.read_checkpoints(position + 1, MAX_BATCH_CHECKPOINTS);
@@ -89,7 +90,7 @@ impl AuditLog {
         }
     }
 
-    async fn read_entry_batch(&self, position: i64) -> Result<Vec<ExportLine>, sqlx::Error> {
+    async fn read_entry_batch(&self, position: i64) -> Result<Vec<ExportLine>, StoreError> {
         let checkpoints = self.checkpoints_after(position).await?;
         let mut entries = self.entries_of(&checkpoints).await?;
         let mut lines = Vec::new();
@@ -101,7 +102,7 @@ impl AuditLog {
         Ok(lines)
     }
 
-    async fn checkpoints_after(&self, position: i64) -> Result<Vec<CheckpointEntries>, sqlx::Error> {
+    async fn checkpoints_after(&self, position: i64) -> Result<Vec<CheckpointEntries>, StoreError> {
         let checkpoints = sqlx::query!(
             r#"SELECT s.number, s.at, encode(s.hash, 'hex') AS "hash!", encode(s.mac, 'hex') AS mac, s.entries
                  FROM (
@@ -131,7 +132,7 @@ impl AuditLog {
     async fn entries_of(
         &self,
         checkpoints: &[CheckpointEntries],
-    ) -> Result<HashMap<i64, AuditRow>, sqlx::Error> {
+    ) -> Result<HashMap<i64, AuditRow>, StoreError> {
         let audit_ids: Vec<i64> = checkpoints
             .iter()
             .flat_map(|checkpoint| checkpoint.audit_ids.iter().copied())
@@ -150,9 +151,9 @@ impl AuditLog {
     /// Leases an endpoint, if there is something to export. `endpoint` is the keyed hash of its URL; a new endpoint receives everything.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn lease_export(&self, endpoint: &str) -> Result<ExportLeaseOutcome, sqlx::Error> {
+    pub async fn lease_export(&self, endpoint: &str) -> Result<ExportLeaseOutcome, StoreError> {
         let state = sqlx::query!(
             r#"SELECT COALESCE(x.position, 0) AS "position!", COALESCE(s.newest, 0) AS "newest!"
                  FROM (SELECT max(number) AS newest FROM audit_checkpoints) AS s
@@ -195,9 +196,9 @@ impl AuditLog {
     /// Moves the position to an accepted checkpoint and prolongs the lease. Returns false if another node has taken over.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. The endpoint then receives the batch again.
+    /// [`StoreError`] when the database does not answer. The endpoint then receives the batch again.
     #[boxed]
-    pub async fn confirm_export(&self, lease: &mut ExportLease, accepted: i64) -> Result<bool, sqlx::Error> {
+    pub async fn confirm_export(&self, lease: &mut ExportLease, accepted: i64) -> Result<bool, StoreError> {
         let confirmed = sqlx::query_scalar!(
             "UPDATE audit_exports
                 SET position = $3, leased_until = clock_timestamp() + $4::interval
@@ -222,9 +223,9 @@ impl AuditLog {
     /// Gives the lease back; the next node can take it after `delay`.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. The lease then ends by itself.
+    /// [`StoreError`] when the database does not answer. The lease then ends by itself.
     #[boxed]
-    pub async fn release_export(&self, lease: ExportLease, delay: Duration) -> Result<(), sqlx::Error> {
+    pub async fn release_export(&self, lease: ExportLease, delay: Duration) -> Result<(), StoreError> {
         let released = sqlx::query!(
             "UPDATE audit_exports
                 SET leased_until = clock_timestamp() + $3::interval

@@ -10,6 +10,7 @@ use serde::Serialize;
 use sqlx::{PgConnection, PgPool, Postgres, QueryBuilder};
 use vouchsafe_database::boxed;
 use vouchsafe_database::database::Database;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::{restrict_period, to_bigint};
 use vouchsafe_domain::audit_log::{AuditFilter, AuditRow};
 use vouchsafe_domain::ids::{CredentialId, InvalidId, PartnerId};
@@ -130,9 +131,9 @@ impl AuditLog {
     /// The newest id alone would not do: transactions do not commit in the order of their ids.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn recent_changes(&self) -> Result<RecentChanges, sqlx::Error> {
+    pub async fn recent_changes(&self) -> Result<RecentChanges, StoreError> {
         let statement = sqlx::query!(
             r#"WITH settled AS MATERIALIZED (
                 SELECT max(a.audit_id) AS audit_id
@@ -168,9 +169,9 @@ impl AuditLog {
     /// Returns what the changes with these ids changed.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn changed_objects(&self, ids: Vec<i64>) -> Result<ChangedObjects, sqlx::Error> {
+    pub async fn changed_objects(&self, ids: Vec<i64>) -> Result<ChangedObjects, StoreError> {
         let statement = sqlx::query!(
             "SELECT action, subject FROM audit_log WHERE audit_id = ANY ($1)",
             &ids
@@ -190,14 +191,14 @@ impl AuditLog {
     /// Lists up to `limit` entries older than `before`, newest first.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,
         filter: AuditFilter,
         before: Option<i64>,
         limit: usize,
-    ) -> Result<Vec<AuditRow>, sqlx::Error> {
+    ) -> Result<Vec<AuditRow>, StoreError> {
         self.0
             .run(move |pool| async move { list(&pool, filter, before, limit).await })
             .await
@@ -207,9 +208,9 @@ impl AuditLog {
     /// node does the same, it waits for that batch.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. The next call repeats the work.
+    /// [`StoreError`] when the database does not answer. The next call repeats the work.
     #[boxed]
-    pub async fn fill_partners(&self) -> Result<bool, sqlx::Error> {
+    pub async fn fill_partners(&self) -> Result<bool, StoreError> {
         self.0.run(|pool| async move { fill_partners(&pool).await }).await
     }
 }

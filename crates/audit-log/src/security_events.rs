@@ -6,6 +6,7 @@ use serde::Serialize;
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_security::security_event::{SecurityEventReason, SecurityEventSummary};
 
@@ -43,9 +44,9 @@ impl AuditLog {
     /// Writes an entry per forged row.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn write_forged_grants(&self, forged: BTreeSet<ForgedGrant>) -> Result<(), sqlx::Error> {
+    pub async fn write_forged_grants(&self, forged: BTreeSet<ForgedGrant>) -> Result<(), StoreError> {
         self.0
             .run(move |pool| async move {
                 let actor = AuditActor::service();
@@ -71,9 +72,9 @@ impl AuditLog {
     /// Writes an entry per summary. After an error that leaves the outcome open they may exist, and be written again.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn write_security_events(&self, events: Vec<SecurityEventSummary>) -> Result<(), sqlx::Error> {
+    pub async fn write_security_events(&self, events: Vec<SecurityEventSummary>) -> Result<(), StoreError> {
         self.0
             .run(move |pool| async move { write(&pool, &events).await })
             .await

@@ -20,7 +20,7 @@ use vouchsafe_security::vault::grant_key::GrantKey;
 use vouchsafe_security::vault::key_file;
 use vouchsafe_security::vault::wrapping_key::WrappingKeys;
 use vouchsafe_store::keyring::{self, KeyringError};
-use vouchsafe_store::{Grants, parse_database_url};
+use vouchsafe_store::{Grants, StoreError, parse_database_url};
 
 use super::exit::{UnreachableError, UsageError, invalid_setting};
 use super::{CONNECTION_OPTIONS, LocalService};
@@ -62,7 +62,7 @@ impl DatabaseArgs {
         keys: &WrappingKeyArgs,
         local_service: &LocalService,
         verb: &str,
-        work: impl AsyncFn(PgConnectOptions, Grants, GrantKey) -> Result<T, sqlx::Error>,
+        work: impl AsyncFn(PgConnectOptions, Grants, GrantKey) -> Result<T, StoreError>,
     ) -> anyhow::Result<T> {
         let wrapping = self.load_wrapping_keys(keys, local_service)?.ok_or_else(|| {
             UsageError("no master key: set VOUCHSAFE_MASTER_KEY_FILE, as for the service".to_owned())
@@ -83,25 +83,35 @@ impl DatabaseArgs {
         &self,
         local_service: &LocalService,
         verb: &str,
-        work: impl AsyncFn(PgConnectOptions) -> Result<T, sqlx::Error>,
+        work: impl AsyncFn(PgConnectOptions) -> Result<T, StoreError>,
     ) -> anyhow::Result<T> {
         let Some(url) = &self.database_url else {
             return run_on_private(&local_service.data_dir, verb, work).await;
         };
         let options = parse_database_url(expose(url), local_service.environment);
         let options = options.map_err(|error| UsageError(error.to_string()))?;
-        work(options).await.with_context(|| {
-            format!(
-                "cannot {verb} the database at DATABASE_URL (is its server running, and is it a database of this service?)"
-            )
+        work(options).await.map_err(|error| {
+            let advice = " at DATABASE_URL (is its server running, and is it a database of this service?)";
+            describe_failure(error, verb, advice)
         })
     }
+}
+
+/// `verb` and `which` complete "cannot … the database …".
+fn describe_failure(error: StoreError, verb: &str, which: &str) -> anyhow::Error {
+    let hint = match error {
+        StoreError::NotWritten(_) => "",
+        StoreError::Unknown(_) => {
+            "; the connection ended before the answer: if the command changes something, it may be changed, and `vouchsafe audit` shows it"
+        }
+    };
+    anyhow::Error::new(error).context(format!("cannot {verb} the database{which}{hint}"))
 }
 
 async fn run_on_private<T>(
     data_dir: &Path,
     verb: &str,
-    work: impl AsyncFn(PgConnectOptions) -> Result<T, sqlx::Error>,
+    work: impl AsyncFn(PgConnectOptions) -> Result<T, StoreError>,
 ) -> anyhow::Result<T> {
     if !data_dir.is_dir() {
         let missing = format!(
@@ -113,9 +123,10 @@ async fn run_on_private<T>(
     // A killed server leaves its address behind; then it is started like a stopped one.
     if let Ok(options) = vouchsafe_private_postgres::find_running(data_dir) {
         match work(options).await {
-            Err(sqlx::Error::Io(_)) => {}
+            // A lost connection is not one of them: what was sent may be committed, and would be done twice.
+            Err(error) if error.is_refused() => {}
             done => {
-                return done.with_context(|| format!("cannot {verb} the database of the running service"));
+                return done.map_err(|error| describe_failure(error, verb, " of the running service"));
             }
         }
     }
@@ -126,7 +137,7 @@ async fn run_on_private<T>(
 async fn run_on_stopped<T>(
     data_dir: PathBuf,
     verb: &str,
-    work: impl AsyncFn(PgConnectOptions) -> Result<T, sqlx::Error>,
+    work: impl AsyncFn(PgConnectOptions) -> Result<T, StoreError>,
 ) -> anyhow::Result<T> {
     let started = tokio::task::spawn_blocking(move || start_postgres(&data_dir))
         .await
@@ -134,7 +145,7 @@ async fn run_on_stopped<T>(
         .map_err(|error| UnreachableError(describe_chain(&*error)))?;
     let done = work(started.connect_options())
         .await
-        .with_context(|| format!("cannot {verb} the database"));
+        .map_err(|error| describe_failure(error, verb, ""));
     tokio::task::spawn_blocking(move || started.stop())
         .await
         .context("stop Postgres")??;

@@ -8,10 +8,7 @@ use std::process::ExitCode;
 
 use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_domain::ids::ChangeRequestId;
-
-/// Prefixes of SQLSTATEs that mean "cannot connect": connection failure, invalid login, no such database, too many
-/// connections, starting up or shutting down.
-const CONNECTION_SQLSTATES: [&str; 5] = ["08", "28", "3D", "53300", "57P"];
+use vouchsafe_store::StoreError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitStatus {
@@ -131,17 +128,7 @@ pub(super) struct WaitingChange {
 }
 
 fn is_unreachable(cause: &(dyn std::error::Error + 'static)) -> bool {
-    cause.is::<UnreachableError>() || cause.downcast_ref().is_some_and(is_connection_error)
-}
-
-fn is_connection_error(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut => true,
-        sqlx::Error::Database(error) => error
-            .code()
-            .is_some_and(|code| CONNECTION_SQLSTATES.iter().any(|prefix| code.starts_with(prefix))),
-        _ => false,
-    }
+    cause.is::<UnreachableError>() || cause.downcast_ref().is_some_and(StoreError::is_unreachable)
 }
 
 #[cfg(test)]
@@ -152,10 +139,9 @@ mod tests {
 
     #[test]
     fn exit_status_follows_root_cause() {
-        let connection_refused = || sqlx::Error::from(io::Error::from(io::ErrorKind::ConnectionRefused));
+        let connection_refused = || StoreError::from(io::Error::from(io::ErrorKind::ConnectionRefused));
         for (error, expected) in [
             (anyhow!("no"), ExitStatus::Failure),
-            (sqlx::Error::RowNotFound.into(), ExitStatus::Failure),
             (UsageError("x".to_owned()).into(), ExitStatus::Usage),
             (
                 invalid_setting(anyhow!("short").context("read the key")).context("start"),

@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use vouchsafe_kms::WrappingKeyArgs;
 use vouchsafe_security::vault::wrapping_key::WrappingKeys;
+use vouchsafe_store::StoreError;
 use vouchsafe_store::grants::{self, SealOutcome};
 use vouchsafe_store::keyring::advice;
 use vouchsafe_store::{
@@ -170,8 +171,8 @@ async fn seal(args: KeysArgs, json: bool, local_service: &LocalService) -> anyho
     let rows = match outcome {
         SealOutcome::Sealed(rows) => rows,
         SealOutcome::SealedBefore => bail!(
-            "the rows of this database have their HMACs already, and they are computed once only: a row that somebody has planted \
-             since would get one. `vouchsafe verify` shows rows without a valid one. Nothing was changed"
+            "the rows of this database have their HMACs already, and they are computed once only: a row that was planted since would \
+             get one. `vouchsafe verify` shows rows without a valid one. Nothing was changed"
         ),
     };
     Ok(CommandOutput::from(if json {
@@ -223,7 +224,7 @@ async fn reencrypt(
 }
 
 /// The outer error concerns the database, the inner one the wrapping keys.
-fn split<T>(result: Result<T, DataKeyError>) -> Result<anyhow::Result<T>, sqlx::Error> {
+fn split<T>(result: Result<T, DataKeyError>) -> Result<anyhow::Result<T>, StoreError> {
     match result {
         Ok(done) => Ok(Ok(done)),
         Err(DataKeyError::Wrap(error)) => Ok(Err(anyhow!(

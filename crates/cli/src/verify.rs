@@ -15,6 +15,7 @@ use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 use vouchsafe_security::vault::grant_key::GrantKey;
 use vouchsafe_security::vault::wrapping_key::WrappingKeys;
 use vouchsafe_store::ExportContent;
+use vouchsafe_store::StoreError;
 use vouchsafe_store::keyring::{self, KeyringError};
 use vouchsafe_verify::{self as verify, Finding, VerifyProgress, VerifyRun, VerifyState};
 
@@ -145,7 +146,7 @@ async fn load_mac_keys(
 async fn check(
     options: &PgConnectOptions,
     file: Option<&Path>,
-) -> Result<anyhow::Result<Vec<Finding>>, sqlx::Error> {
+) -> Result<anyhow::Result<Vec<Finding>>, StoreError> {
     let saved = match file.map(load).transpose() {
         Ok(saved) => saved.flatten(),
         Err(error) => return Ok(Err(error)),

@@ -2,14 +2,14 @@
 
 use sqlx::PgConnection;
 use vouchsafe_security::vault::grant_key::GrantKey;
-use vouchsafe_store::grants;
+use vouchsafe_store::{StoreError, grants};
 use vouchsafe_verify::Finding;
 
 /// Violations that are shown.
 const MAX_ROWS: usize = 20;
 
 /// Before `vouchsafe keys seal` has run, no row has to have one.
-pub(super) async fn check(connection: &mut PgConnection, key: &GrantKey) -> Result<Finding, sqlx::Error> {
+pub(super) async fn check(connection: &mut PgConnection, key: &GrantKey) -> Result<Finding, StoreError> {
     let stored = match grants::is_sealed(connection).await? {
         true => grants::list(connection).await?,
         false => Vec::new(),

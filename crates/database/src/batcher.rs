@@ -21,7 +21,7 @@ use vouchsafe_actors::ports::store::Unavailable;
 
 use super::connection_pool::{ACQUIRE_TIMEOUT, ConnectionPool, DEADLINE, PoolLimits};
 use super::database::Database;
-use super::error::unavailable;
+use super::error::{StoreError, unavailable};
 
 /// A batch slower than this was waiting for CPU or disk, so larger batches pay: an idle server needs half of the time.
 const SLOW_BATCH: Duration = Duration::from_millis(1);
@@ -197,7 +197,7 @@ impl<Op: BatchOp> BatchWorker<Op> {
                 .filter(|queued| !queued.reply.is_closed())
                 .partition(|queued| queued.queued_at.elapsed() > ACQUIRE_TIMEOUT);
             for queued in expired {
-                queued.send_reply(Err(sqlx::Error::PoolTimedOut));
+                queued.send_reply(Err::<Op::Response, _>(sqlx::Error::PoolTimedOut));
             }
             let started = Instant::now();
             if !batch.is_empty() {
@@ -219,7 +219,7 @@ impl<Op: BatchOp> BatchWorker<Op> {
         let result = AssertUnwindSafe(work)
             .catch_unwind()
             .await
-            .unwrap_or(Err(sqlx::Error::WorkerCrashed));
+            .unwrap_or_else(|_| Err(sqlx::Error::WorkerCrashed.into()));
         match result {
             Ok(responses) => {
                 for (queued, response) in batch.into_iter().zip(responses) {
@@ -230,8 +230,7 @@ impl<Op: BatchOp> BatchWorker<Op> {
                 }
             }
             // The database accepts no connection: each request would wait as long again if it ran alone.
-            Err(error @ sqlx::Error::PoolTimedOut) => reject_all(batch, &error),
-            Err(error) if self.kind == BatcherKind::Count => reject_all(batch, &error),
+            Err(error) if error.is_overload() || self.kind == BatcherKind::Count => reject_all(batch, &error),
             Err(_) => batch.into_iter().for_each(|queued| self.run_alone(queued)),
         }
     }
@@ -264,8 +263,8 @@ fn next_batch_delay(
     }
 }
 
-fn reject_all<Op: BatchOp>(batch: Vec<QueuedRequest<Op>>, error: &sqlx::Error) {
-    let reason = unavailable(error);
+fn reject_all<Op: BatchOp>(batch: Vec<QueuedRequest<Op>>, error: &StoreError) {
+    let reason = unavailable(error.cause());
     for queued in batch {
         // The caller may have disconnected.
         drop(queued.reply.send(Err(reason.clone())));
@@ -273,9 +272,12 @@ fn reject_all<Op: BatchOp>(batch: Vec<QueuedRequest<Op>>, error: &sqlx::Error) {
 }
 
 impl<Op: BatchOp> QueuedRequest<Op> {
-    fn send_reply(self, response: Result<Op::Response, sqlx::Error>) {
+    fn send_reply(self, response: Result<Op::Response, impl Into<StoreError>>) {
         // The caller may have disconnected.
-        drop(self.reply.send(response.map_err(|error| unavailable(&error))));
+        drop(
+            self.reply
+                .send(response.map_err(|error| unavailable(error.into().cause()))),
+        );
     }
 }
 

@@ -19,6 +19,7 @@ use tokio::time::{Instant, timeout};
 use tracing::warn;
 
 use super::erased_work::{ErasedOutcome, ErasedWork, erase, restore_type};
+use super::error::StoreError;
 
 /// Maximum wait for a free connection.
 pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -95,8 +96,8 @@ impl ConnectionPool {
     /// Runs work on the current pool when a connection is free. At the deadline the pool is replaced and the work fails.
     ///
     /// # Errors
-    /// The error of `work`, [`sqlx::Error::PoolTimedOut`] without a free connection, or a timeout at the deadline.
-    pub async fn run<T, F>(&self, work: impl FnOnce(PgPool) -> F + Send + 'static) -> Result<T, sqlx::Error>
+    /// The error of `work`, [`StoreError::is_overload`] without a free connection, or [`StoreError::Unknown`] at the deadline.
+    pub async fn run<T, F>(&self, work: impl FnOnce(PgPool) -> F + Send + 'static) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
@@ -112,7 +113,7 @@ impl ConnectionPool {
             Ok(done) => done,
             Err(_) => {
                 self.replace(number);
-                Err(timeout_error(self.limits.deadline))
+                Err(timeout_error(self.limits.deadline).into())
             }
         }
     }
@@ -208,7 +209,10 @@ mod tests {
             assert!((&mut rejected).now_or_never().is_none());
             assert_eq!(counts(&connections), (1, 1, 0));
             let rejected = rejected.await;
-            assert!(matches!(rejected, Err(sqlx::Error::PoolTimedOut)), "{rejected:?}");
+            assert!(
+                rejected.as_ref().is_err_and(StoreError::is_overload),
+                "{rejected:?}"
+            );
             release.send(()).unwrap();
         };
         let (held, ()) = tokio::join!(holding, rejected);
@@ -224,7 +228,7 @@ mod tests {
         let run_hanging = || connections.run(|_| std::future::pending::<Result<(), sqlx::Error>>());
         let (first_outcome, second_outcome) = tokio::join!(run_hanging(), run_hanging());
         for outcome in [first_outcome, second_outcome] {
-            assert!(matches!(outcome, Err(sqlx::Error::Io(_))), "{outcome:?}");
+            assert!(matches!(outcome, Err(StoreError::Unknown(_))), "{outcome:?}");
         }
         assert!(first_pool.is_closed());
         let PoolGeneration { number, pool } = connections.current();

@@ -13,13 +13,15 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow};
 use sqlx::query::{Map, Query};
-use sqlx::{PgPool, Postgres};
+use sqlx::{Connection as _, PgConnection, PgPool, Postgres};
 use tokio::runtime::Handle;
 use tracing::Instrument as _;
 
+use super::boxed;
 use super::connection_class::{ConnectionClass, ConnectionMetrics, ConnectionSettings};
 use super::connection_pool::ConnectionPool;
 use super::erased_work::{ErasedOutcome, ErasedWork, erase, restore_type};
+use super::error::StoreError;
 
 /// Settings of every connection; each connection class has its own statement timeout. A statement that exceeds a timeout fails for
 /// certain; no timeout covers COMMIT. A commit is durable whatever the role's default says, and `commit_batch` relies on one
@@ -106,11 +108,11 @@ impl Database {
     /// Runs work to completion even if the caller stops waiting: it changes the database and then the copy in memory.
     ///
     /// # Errors
-    /// The error of `work`, or [`sqlx::Error::WorkerCrashed`] if it panics.
-    pub async fn run_detached<T, F>(&self, work: F) -> Result<T, sqlx::Error>
+    /// The error of `work`, or [`StoreError::Unknown`] if it panics.
+    pub async fn run_detached<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
         self.spawn(work).await
     }
@@ -118,8 +120,8 @@ impl Database {
     /// Runs work on a connection of this class, as a task of the database runtime.
     ///
     /// # Errors
-    /// The error of `work`, [`sqlx::Error::PoolTimedOut`] without a free connection, or [`sqlx::Error::WorkerCrashed`] if it panics.
-    pub fn run<T, F, W>(&self, work: W) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F, W>
+    /// The error of `work`, [`StoreError::is_overload`] without a free connection, or [`StoreError::Unknown`] if it panics.
+    pub fn run<T, F, W>(&self, work: W) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, F, W>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
@@ -138,7 +140,7 @@ impl Database {
     pub fn fetch_all<T, F>(
         &self,
         statement: Statement<F>,
-    ) -> impl Future<Output = Result<Vec<T>, sqlx::Error>> + Send + use<T, F>
+    ) -> impl Future<Output = Result<Vec<T>, StoreError>> + Send + use<T, F>
     where
         T: Send + Unpin + 'static,
         F: FnMut(PgRow) -> Result<T, sqlx::Error> + Send + 'static,
@@ -150,7 +152,7 @@ impl Database {
     pub fn fetch_optional<T, F>(
         &self,
         statement: Statement<F>,
-    ) -> impl Future<Output = Result<Option<T>, sqlx::Error>> + Send + use<T, F>
+    ) -> impl Future<Output = Result<Option<T>, StoreError>> + Send + use<T, F>
     where
         T: Send + Unpin + 'static,
         F: FnMut(PgRow) -> Result<T, sqlx::Error> + Send + 'static,
@@ -162,18 +164,18 @@ impl Database {
     pub fn execute(
         &self,
         statement: Query<'static, Postgres, PgArguments>,
-    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send + use<> {
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + use<> {
         self.run(|pool| async move { statement.execute(&pool).await.map(drop) })
     }
 
     /// Starts a task of the database runtime at once.
     ///
     /// # Errors
-    /// The error of `work`, or [`sqlx::Error::WorkerCrashed`] if it panics.
-    pub fn spawn<T, F>(&self, work: F) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F>
+    /// The error of `work`, or [`StoreError::Unknown`] if it panics.
+    pub fn spawn<T, F>(&self, work: F) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, F>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
         let task = self.spawn_erased(erase(work));
         async move { restore_type(task.await) }
@@ -187,6 +189,16 @@ impl Database {
     }
 }
 
+/// Opens a connection outside the pools, for a command that runs without the service.
+///
+/// # Errors
+/// [`StoreError::NotWritten`]: nothing was sent.
+#[boxed]
+pub async fn connect(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
+    let connection = PgConnection::connect_with(options).await;
+    connection.map_err(StoreError::NotWritten)
+}
+
 /// Spawns a task in the current tracing span, so that its log events belong to the request.
 #[allow(clippy::disallowed_methods)] // the only place that spawns on the database runtime
 fn spawn_on(
@@ -195,7 +207,10 @@ fn spawn_on(
 ) -> impl Future<Output = ErasedOutcome> + Send + use<> {
     let task = runtime.spawn(work.in_current_span());
     // Keeps the caller's future small: it holds only the task handle.
-    async move { task.await.unwrap_or(Err(sqlx::Error::WorkerCrashed)) }
+    async move {
+        task.await
+            .unwrap_or_else(|_| Err(sqlx::Error::WorkerCrashed.into()))
+    }
 }
 
 #[cfg(test)]
@@ -209,7 +224,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         tracing::subscriber::with_default(tracing_subscriber::registry(), || {
             let request = tracing::error_span!("request");
-            let work = erase(async { Ok(Span::current().id()) });
+            let work = erase(async { Ok::<_, StoreError>(Span::current().id()) });
             let task = request.in_scope(|| spawn_on(runtime.handle(), work));
             let inside: Option<tracing::span::Id> = restore_type(runtime.block_on(task)).unwrap();
             assert!(inside.is_some() && inside == request.id(), "{inside:?}");

@@ -3,8 +3,93 @@
 //! An ERROR from the server is definite: the transaction was rolled back. After FATAL, PANIC, a lost connection or a protocol
 //! error the outcome is unknown.
 
+use std::io::{self, ErrorKind};
+
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use vouchsafe_actors::ports::store::{CommitError, Unavailable};
+
+/// Failure of an operation on the database, by what is known about its effect.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The last transaction of the operation was certainly not committed. Operations of several transactions say so.
+    #[error(transparent)]
+    NotWritten(sqlx::Error),
+    /// The connection ended before the server had confirmed: what the operation writes may be committed.
+    #[error(transparent)]
+    Unknown(sqlx::Error),
+}
+
+impl StoreError {
+    /// The cause.
+    pub const fn cause(&self) -> &sqlx::Error {
+        match self {
+            Self::NotWritten(error) | Self::Unknown(error) => error,
+        }
+    }
+
+    /// The SQLSTATE, if the server responded with an error.
+    pub fn sqlstate(&self) -> Option<&str> {
+        let error = self.cause().as_database_error()?;
+        Some(error.try_downcast_ref::<PgDatabaseError>()?.code())
+    }
+
+    /// Whether no server listens: nothing was sent.
+    pub const fn is_refused(&self) -> bool {
+        matches!(self, Self::NotWritten(sqlx::Error::Io(_)))
+    }
+
+    /// Whether the server is not reachable, or accepts no connection.
+    pub fn is_unreachable(&self) -> bool {
+        match self.cause() {
+            sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut => true,
+            _ => self
+                .sqlstate()
+                .is_some_and(|code| CONNECTION_SQLSTATES.iter().any(|prefix| code.starts_with(prefix))),
+        }
+    }
+
+    /// Whether no connection became free.
+    pub const fn is_overload(&self) -> bool {
+        matches!(self.cause(), sqlx::Error::PoolTimedOut)
+    }
+}
+
+impl From<io::Error> for StoreError {
+    fn from(error: io::Error) -> Self {
+        sqlx::Error::Io(error).into()
+    }
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        let is_certain = match &error {
+            sqlx::Error::Database(database_error) => {
+                let code = database_error.code().unwrap_or_default();
+                match statement_error(&error) {
+                    // A connection pooler reports so that it lost its connection to the server.
+                    Some(_) => !code.starts_with(CONNECTION_EXCEPTION),
+                    None => REFUSED.iter().any(|prefix| code.starts_with(prefix)),
+                }
+            }
+            // Nothing was sent.
+            sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::Configuration(_)
+            | sqlx::Error::Encode(_)
+            | sqlx::Error::Tls(_) => true,
+            // Both are errors of connecting only; the second one of a socket in the file system.
+            sqlx::Error::Io(error) => {
+                matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound)
+            }
+            _ => false,
+        };
+        if is_certain {
+            Self::NotWritten(error)
+        } else {
+            Self::Unknown(error)
+        }
+    }
+}
 
 /// Raised by `commit_batch` when the lane's generation is no longer the one it was called with.
 const FENCED: &str = "VS001";
@@ -15,6 +100,33 @@ const CONTENDED: &[&str] = &["40001", "40P01", "55P03", "57014"];
 /// SQLSTATE classes of a temporary condition: connection exception, invalid transaction state (a standby is read-only),
 /// transaction rollback, insufficient resources, object not in prerequisite state, operator intervention, system error.
 const BUSY_CLASSES: &[&str] = &["08", "25", "40", "53", "55", "57", "58"];
+
+/// For reads and repeatable writes.
+impl From<StoreError> for Unavailable {
+    fn from(error: StoreError) -> Self {
+        unavailable(error.cause())
+    }
+}
+
+/// For operations that are part of another one, which is classified by the same cause.
+impl From<StoreError> for sqlx::Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotWritten(error) | StoreError::Unknown(error) => error,
+        }
+    }
+}
+
+/// Prefixes of SQLSTATEs that mean "cannot connect": connection failure, invalid login, no such database, too many
+/// connections, starting up or shutting down.
+const CONNECTION_SQLSTATES: [&str; 5] = ["08", "28", "3D", "53300", "57P"];
+
+/// Prefixes of SQLSTATEs with which a server refuses a connection, before any statement: invalid login, no such database, too many
+/// connections, starting up.
+const REFUSED: [&str; 4] = ["28", "3D", "53300", "57P03"];
+
+/// Class of SQLSTATEs about a connection.
+const CONNECTION_EXCEPTION: &str = "08";
 
 /// Classifies the failure of a batch by what is known about its effect.
 pub fn commit_error(error: &sqlx::Error) -> CommitError {
@@ -60,5 +172,25 @@ pub fn describe(error: &sqlx::Error) -> String {
     {
         Some(database_error) => format!("{} {}", database_error.code(), database_error.message()),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connection_is_refused_only_before_anything_is_sent() {
+        for (kind, is_refused) in [
+            (ErrorKind::ConnectionRefused, true),
+            (ErrorKind::NotFound, true),
+            (ErrorKind::ConnectionReset, false),
+            (ErrorKind::BrokenPipe, false),
+            (ErrorKind::UnexpectedEof, false),
+            (ErrorKind::TimedOut, false),
+        ] {
+            let error = StoreError::from(io::Error::from(kind));
+            assert_eq!(error.is_refused(), is_refused, "{error:?}");
+        }
     }
 }

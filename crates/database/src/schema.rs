@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use crate::error::StoreError;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Executor as _, PgConnection, PgPool};
@@ -93,10 +94,10 @@ pub enum SchemaMismatch {
 /// Runs the migrations, installs the functions and grants the service's role its rights, on a separate connection. Concurrent calls run one after the other.
 ///
 /// # Errors
-/// [`sqlx::Error`] when the database does not answer, a lock is not free within [`LOCK_TIMEOUT`], or a migration differs from the
+/// [`StoreError`] when the database does not answer, a lock is not free within [`LOCK_TIMEOUT`], or a migration differs from the
 /// one that the database has run. Completed migrations stay; a repeated call continues.
 #[boxed]
-pub async fn migrate(database: &PgConnectOptions) -> Result<SchemaVersion, sqlx::Error> {
+pub async fn migrate(database: &PgConnectOptions) -> Result<SchemaVersion, StoreError> {
     // The only connection holds the advisory lock, so the pool must not replace it.
     let pool = PgPoolOptions::new()
         .max_connections(1)
@@ -111,7 +112,8 @@ pub async fn migrate(database: &PgConnectOptions) -> Result<SchemaVersion, sqlx:
     for migration in migrator.iter() {
         // Outside a transaction, `CREATE INDEX CONCURRENTLY` blocks no statement and has to wait for running transactions.
         set_lock_timeout(&pool, if migration.no_tx { "0" } else { LOCK_TIMEOUT }).await?;
-        migrator.run_to(migration.version, &pool).await?;
+        let migrated = migrator.run_to(migration.version, &pool).await;
+        migrated.map_err(sqlx::Error::from)?;
     }
     set_lock_timeout(&pool, LOCK_TIMEOUT).await?;
     install_functions(&pool).await?;

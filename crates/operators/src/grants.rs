@@ -16,12 +16,13 @@ use uuid::Uuid;
 use vouchsafe_audit_log::ForgedGrant;
 use vouchsafe_database::boxed;
 use vouchsafe_database::database::Database;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::ids::{OperatorSessionId, OperatorTokenId, PartnerId};
 use vouchsafe_domain::operator::OperatorName;
 use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::vault::grant_key::{Grant, GrantKey, TokenGrant};
 
-/// Rows without a valid HMAC that wait for their audit entries. Somebody who plants more gets no further entries until these are written.
+/// Rows without a valid HMAC that wait for their audit entries. Further ones get no entries until these are written.
 const MAX_FORGED: usize = 100;
 
 /// The key of the HMACs, once the vault is unlocked. Until then no row grants anything.
@@ -53,9 +54,9 @@ impl Grants {
     /// Reads whether rows without an HMAC grant nothing. It stays so.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn refresh(&self, database: &Database) -> Result<bool, sqlx::Error> {
+    pub async fn refresh(&self, database: &Database) -> Result<bool, StoreError> {
         if !self.0.is_sealed.load(Ordering::Acquire) {
             let is_sealed = database.run(|pool| async move { is_sealed(&mut *pool.acquire().await?).await });
             self.0.is_sealed.fetch_or(is_sealed.await?, Ordering::AcqRel);
@@ -66,10 +67,11 @@ impl Grants {
     /// The HMAC of a row that is about to be written.
     ///
     /// # Errors
-    /// [`sqlx::Error`] while the vault is locked.
-    pub fn mac(&self, grant: &Grant) -> Result<Vec<u8>, sqlx::Error> {
+    /// [`StoreError::NotWritten`] while the vault is locked.
+    pub fn mac(&self, grant: &Grant) -> Result<Vec<u8>, StoreError> {
         let key = self.0.key.get();
-        let key = key.ok_or_else(|| sqlx::Error::Configuration("the vault is locked".into()))?;
+        let locked = || StoreError::NotWritten(sqlx::Error::Configuration("the vault is locked".into()));
+        let key = key.ok_or_else(locked)?;
         Ok(key.mac(grant))
     }
 
@@ -84,7 +86,7 @@ impl Grants {
             tracing::error!(
                 row.table = row.table,
                 row.id,
-                "row has no valid HMAC and grants nothing: somebody has written it without the service"
+                "row has no valid HMAC and grants nothing: it was written without the service"
             );
             let mut forged = self.0.forged.lock().unwrap_or_else(PoisonError::into_inner);
             if forged.len() < MAX_FORGED {

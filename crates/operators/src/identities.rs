@@ -4,6 +4,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool};
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::operator::{OperatorAccount, OperatorIdentity, OperatorName, Role};
 use vouchsafe_domain::operator_session::{OperatorSession, SignInMethod};
 use vouchsafe_security::vault::grant_key::Grant;
@@ -38,13 +39,13 @@ impl Operators {
     /// Starts a session of the person's account. Creates the account at the first sign-in, and gives it the mapped role at each.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn sign_in_identity(
         &self,
         identity: ProviderIdentity,
         session: NewSession,
-    ) -> Result<ProviderSignIn, sqlx::Error> {
+    ) -> Result<ProviderSignIn, StoreError> {
         let grants = self.1.clone();
         self.0
             .run(move |pool| async move { sign_in(&pool, &grants, &identity, session).await })
@@ -54,12 +55,12 @@ impl Operators {
     /// The identity of an operator.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_identity(
         &self,
         operator: OperatorName,
-    ) -> Result<Option<OperatorIdentity>, sqlx::Error> {
+    ) -> Result<Option<OperatorIdentity>, StoreError> {
         let found = sqlx::query_as!(
             OperatorIdentity,
             "SELECT issuer, subject FROM operator_identities WHERE operator = $1",
@@ -74,13 +75,9 @@ impl Operators {
     /// Does nothing without a link.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn unlink_identity(
-        &self,
-        operator: OperatorName,
-        actor: AuditActor,
-    ) -> Result<(), sqlx::Error> {
+    pub async fn unlink_identity(&self, operator: OperatorName, actor: AuditActor) -> Result<(), StoreError> {
         self.0
             .run(move |pool| async move { unlink(&pool, &operator, &actor).await })
             .await

@@ -15,6 +15,7 @@ use sqlx::{Connection as _, PgConnection};
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName, OperatorTokenSummary, Role};
 use vouchsafe_security::vault::grant_key::Grant;
 
@@ -24,7 +25,7 @@ pub use sign_in_links::{IssueLinkOutcome, issue_sign_in_link};
 pub use tokens::{IssueTokenOutcome, MAX_LIVE_TOKENS, NewOperatorToken, TokenHolder};
 
 use self::grants::{Grants, StoredGrant};
-use vouchsafe_database::database::{Database, Statement};
+use vouchsafe_database::database::{Database, Statement, connect};
 
 /// Runs a statement that returns accounts.
 macro_rules! query_accounts {
@@ -60,9 +61,9 @@ impl Operators {
     /// Lists all operators in byte order of their names. Not paginated: there are few.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn list(&self) -> Result<Vec<OperatorAccount>, sqlx::Error> {
+    pub async fn list(&self) -> Result<Vec<OperatorAccount>, StoreError> {
         let statement = query_accounts!("SELECT", r#"FROM operators ORDER BY name COLLATE "C""#);
         let accounts = self.0.fetch_all(statement).await?;
         Ok(accounts.into_iter().map(|(account, _)| account).collect())
@@ -71,9 +72,9 @@ impl Operators {
     /// Finds an account that grants what it says.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn find(&self, name: OperatorName) -> Result<Option<OperatorAccount>, sqlx::Error> {
+    pub async fn find(&self, name: OperatorName) -> Result<Option<OperatorAccount>, StoreError> {
         let statement = query_accounts!("SELECT", "FROM operators WHERE name = $1", name as _);
         let found = self.0.fetch_optional(statement).await?;
         Ok(found.and_then(|(account, stored)| self.1.verify(&stored).then_some(account)))
@@ -82,7 +83,7 @@ impl Operators {
     /// Creates an operator, who is inactive until a token is activated, or active. Returns `None` if the name is taken.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn create(
         &self,
@@ -90,7 +91,7 @@ impl Operators {
         role: Role,
         active: bool,
         actor: AuditActor,
-    ) -> Result<Option<OperatorAccount>, sqlx::Error> {
+    ) -> Result<Option<OperatorAccount>, StoreError> {
         let grants = self.1.clone();
         self.0
             .run(move |pool| async move {
@@ -105,7 +106,7 @@ impl Operators {
     /// Changes role or state; `None` keeps the current one. Returns `None` if the operator does not exist.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn change(
         &self,
@@ -113,7 +114,7 @@ impl Operators {
         role: Option<Role>,
         disabled: Option<bool>,
         actor: AuditActor,
-    ) -> Result<Option<OperatorAccount>, sqlx::Error> {
+    ) -> Result<Option<OperatorAccount>, StoreError> {
         let grants = self.1.clone();
         self.0
             .run(move |pool| async move {
@@ -135,15 +136,15 @@ impl Operators {
 /// row has no valid HMAC.
 ///
 /// # Errors
-/// [`sqlx::Error`] when the database does not answer or is not migrated.
+/// [`StoreError`] when the database does not answer or is not migrated.
 #[boxed]
 pub async fn create_admin(
     database: &PgConnectOptions,
     grants: &Grants,
     token: &NewOperatorToken,
-) -> Result<OperatorTokenSummary, sqlx::Error> {
+) -> Result<OperatorTokenSummary, StoreError> {
     let actor = AuditActor::command_line();
-    let mut connection = PgConnection::connect_with(database).await?;
+    let mut connection = connect(database).await?;
     let mut transaction = connection.begin().await?;
     let created = insert(
         &mut transaction,
@@ -167,9 +168,8 @@ pub async fn create_admin(
     }
     let issued = tokens::insert(&mut transaction, grants, token, &actor).await?;
     transaction.commit().await?;
-    connection.close().await?;
     // A random token is not stored already.
-    issued.ok_or(sqlx::Error::RowNotFound)
+    Ok(issued.ok_or(sqlx::Error::RowNotFound)?)
 }
 
 async fn insert(

@@ -7,6 +7,7 @@ use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::ids::OperatorSessionId;
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName, Role};
@@ -91,13 +92,13 @@ impl Operators {
     /// Finds the enabled operator of a session.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_session_holder(
         &self,
         hash: OperatorTokenHash,
         session_use: SessionUse,
-    ) -> Result<SessionLookup, sqlx::Error> {
+    ) -> Result<SessionLookup, StoreError> {
         let grants = self.1.clone();
         self.0
             .run(move |pool| async move { find_holder(&pool, &grants, hash, session_use).await })
@@ -107,14 +108,14 @@ impl Operators {
     /// Lists up to `limit` sessions older than `before`, newest first, including those that ended in the last 30 days.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_sessions(
         &self,
         filter: SessionFilter,
         before: Option<OperatorSessionId>,
         limit: usize,
-    ) -> Result<Vec<OperatorSession>, sqlx::Error> {
+    ) -> Result<Vec<OperatorSession>, StoreError> {
         let statement = query_sessions!(
             "SELECT",
             "FROM operator_sessions
@@ -130,12 +131,12 @@ impl Operators {
     }
 
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_session(
         &self,
         session_id: OperatorSessionId,
-    ) -> Result<Option<OperatorSession>, sqlx::Error> {
+    ) -> Result<Option<OperatorSession>, StoreError> {
         let statement = query_sessions!(
             "SELECT",
             "FROM operator_sessions WHERE session_id = $1",
@@ -147,13 +148,13 @@ impl Operators {
     /// Ends a session and returns the time of its end. Idempotent. Returns `None` if the session does not exist.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn end_session(
         &self,
         session_id: OperatorSessionId,
         actor: AuditActor,
-    ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
+    ) -> Result<Option<OffsetDateTime>, StoreError> {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
@@ -167,9 +168,9 @@ impl Operators {
     /// Deletes the sessions that ended 30 days ago, and the sign-in links that have expired.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn purge_sessions(&self) -> Result<(), sqlx::Error> {
+    pub async fn purge_sessions(&self) -> Result<(), StoreError> {
         // Without an index: a person signs in once per working day.
         let sessions = sqlx::query!(
             "DELETE FROM operator_sessions WHERE coalesce(ended_at, expires_at) < now() - make_interval(days => $1)",

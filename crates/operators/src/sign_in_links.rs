@@ -5,6 +5,8 @@ use sqlx::{Connection as _, PgConnection, PgPool};
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::database::connect;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::operator::OperatorName;
 use vouchsafe_domain::operator_session::{OperatorSession, SignInMethod};
 use vouchsafe_security::operator_token::OperatorTokenHash;
@@ -29,14 +31,14 @@ impl Operators {
     /// Stores a link, which replaces the operator's earlier one.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn issue_sign_in_link(
         &self,
         operator: OperatorName,
         hash: OperatorTokenHash,
         actor: AuditActor,
-    ) -> Result<IssueLinkOutcome, sqlx::Error> {
+    ) -> Result<IssueLinkOutcome, StoreError> {
         let grants = self.1.clone();
         self.0
             .run(move |pool| async move {
@@ -49,12 +51,12 @@ impl Operators {
     /// The enabled operator of a valid link, which stays valid.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_sign_in_link(
         &self,
         hash: OperatorTokenHash,
-    ) -> Result<Option<OperatorName>, sqlx::Error> {
+    ) -> Result<Option<OperatorName>, StoreError> {
         let grants = self.1.clone();
         self.0
             .run(move |pool| async move {
@@ -67,13 +69,13 @@ impl Operators {
     /// Uses up a valid link of an enabled operator and starts a session. Returns `None` if there is no such link.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn redeem_sign_in_link(
         &self,
         hash: OperatorTokenHash,
         session: NewSession,
-    ) -> Result<Option<OperatorSession>, sqlx::Error> {
+    ) -> Result<Option<OperatorSession>, StoreError> {
         let grants = self.1.clone();
         self.0
             .run(move |pool| async move { redeem(&pool, &grants, hash, session).await })
@@ -84,25 +86,17 @@ impl Operators {
 /// Issues a link on a connection of its own, without the service.
 ///
 /// # Errors
-/// [`sqlx::Error`] when the database does not answer or is not migrated.
+/// [`StoreError`] when the database does not answer or is not migrated.
 #[boxed]
 pub async fn issue_sign_in_link(
     database: &PgConnectOptions,
     grants: &Grants,
     operator: &OperatorName,
     hash: OperatorTokenHash,
-) -> Result<IssueLinkOutcome, sqlx::Error> {
-    let mut connection = PgConnection::connect_with(database).await?;
-    let issued = issue(
-        &mut connection,
-        grants,
-        operator,
-        hash,
-        &AuditActor::command_line(),
-    )
-    .await?;
-    connection.close().await?;
-    Ok(issued)
+) -> Result<IssueLinkOutcome, StoreError> {
+    let mut connection = connect(database).await?;
+    let actor = AuditActor::command_line();
+    Ok(issue(&mut connection, grants, operator, hash, &actor).await?)
 }
 
 async fn issue(

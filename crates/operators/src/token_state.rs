@@ -4,6 +4,7 @@ use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::ids::{OperatorSessionId, OperatorTokenId};
 use vouchsafe_domain::operator::{OperatorName, OperatorTokenSummary};
 use vouchsafe_security::operator_token::OperatorTokenHash;
@@ -17,14 +18,14 @@ impl Operators {
     /// not belong together.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn activate_token(
         &self,
         token: OperatorTokenHash,
         code: OperatorTokenHash,
         trace_id: Option<String>,
-    ) -> Result<Option<OperatorTokenSummary>, sqlx::Error> {
+    ) -> Result<Option<OperatorTokenSummary>, StoreError> {
         let grants = self.1.clone();
         self.0
             .run(move |pool| async move { activate(&pool, &grants, token, code, trace_id).await })
@@ -34,13 +35,13 @@ impl Operators {
     /// Revokes a token and returns the time of revocation. Idempotent. Returns `None` if the token does not exist.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn revoke_token(
         &self,
         token_id: OperatorTokenId,
         actor: AuditActor,
-    ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
+    ) -> Result<Option<OffsetDateTime>, StoreError> {
         self.0
             .run(move |pool| async move { revoke_token(&pool, token_id, &actor).await })
             .await

@@ -5,6 +5,7 @@ use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::ids::{OperatorSessionId, OperatorTokenId};
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName, OperatorTokenSummary, Role};
@@ -80,9 +81,9 @@ impl Operators {
     /// Finds the enabled operator of a live, active token, and records the use of the token.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn authenticate(&self, hash: OperatorTokenHash) -> Result<Option<TokenHolder>, sqlx::Error> {
+    pub async fn authenticate(&self, hash: OperatorTokenHash) -> Result<Option<TokenHolder>, StoreError> {
         let grants = self.1.clone();
         self.0
             .run(move |pool| async move { authenticate(&pool, &grants, hash).await })
@@ -92,13 +93,13 @@ impl Operators {
     /// Stores a token of an existing operator.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn issue_token(
         &self,
         token: NewOperatorToken,
         actor: AuditActor,
-    ) -> Result<IssueTokenOutcome, sqlx::Error> {
+    ) -> Result<IssueTokenOutcome, StoreError> {
         let grants = self.1.clone();
         self.0
             .run(move |pool| async move { issue_token(&pool, &grants, &token, &actor).await })
@@ -108,9 +109,9 @@ impl Operators {
     /// Stores a token of the account of a sandbox, which it creates, unless a token with this text was ever stored: a revoked one stays revoked.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn ensure_token(&self, token: NewOperatorToken, actor: AuditActor) -> Result<(), sqlx::Error> {
+    pub async fn ensure_token(&self, token: NewOperatorToken, actor: AuditActor) -> Result<(), StoreError> {
         let grants = self.1.clone();
         self.0
             .run(move |pool| async move {
@@ -126,9 +127,9 @@ impl Operators {
     /// Whether any operator can sign in.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn has_live_tokens(&self) -> Result<bool, sqlx::Error> {
+    pub async fn has_live_tokens(&self) -> Result<bool, StoreError> {
         let found = sqlx::query!(
             r#"SELECT EXISTS (
                    SELECT FROM operator_tokens
@@ -147,9 +148,9 @@ impl Operators {
     /// Deletes the tokens that ended 90 days ago.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn purge_tokens(&self) -> Result<(), sqlx::Error> {
+    pub async fn purge_tokens(&self) -> Result<(), StoreError> {
         // A token that does not expire is that of a sandbox's file: without its row, the next start would make a revoked one valid.
         let statement = sqlx::query!(
             "DELETE FROM operator_tokens
@@ -163,14 +164,14 @@ impl Operators {
     /// Lists up to `limit` tokens of an operator older than `before`, newest first, with those that ended in the last 90 days.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_tokens(
         &self,
         operator: OperatorName,
         before: Option<OperatorTokenId>,
         limit: usize,
-    ) -> Result<Vec<OperatorTokenSummary>, sqlx::Error> {
+    ) -> Result<Vec<OperatorTokenSummary>, StoreError> {
         let statement = query_tokens!(
             "SELECT",
             "FROM operator_tokens

@@ -1,6 +1,7 @@
 //! Number of free vouchers per SKU, counted from committed rows up to a cap.
 
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{Product, ProductId, Sku};
 use vouchsafe_domain::stock::FreeVouchers;
@@ -11,9 +12,9 @@ impl Stock {
     /// Counts the free vouchers of these products.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn count_free(&self, products: &[&Product]) -> Result<FreeVouchers, sqlx::Error> {
+    pub async fn count_free(&self, products: &[&Product]) -> Result<FreeVouchers, StoreError> {
         let products = products.iter();
         let columns = products.map(|product| {
             let cap = i64::from(product.low_stock_at.max(1));

@@ -3,6 +3,7 @@
 use sqlx::{PgConnection, PgPool};
 use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::category::Category;
 
 use super::database::Database;
@@ -28,13 +29,9 @@ impl Categories {
     /// Creates a category or replaces the one with its id.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn put(
-        &self,
-        category: Category,
-        actor: AuditActor,
-    ) -> Result<PutCategoryOutcome, sqlx::Error> {
+    pub async fn put(&self, category: Category, actor: AuditActor) -> Result<PutCategoryOutcome, StoreError> {
         self.0
             .run(move |pool| async move { put(&pool, &category, &actor).await })
             .await
@@ -43,9 +40,9 @@ impl Categories {
     /// Lists all categories in byte order of their ids.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn list(&self) -> Result<Vec<Category>, sqlx::Error> {
+    pub async fn list(&self) -> Result<Vec<Category>, StoreError> {
         let statement = sqlx::query_as!(
             Category,
             r#"SELECT category_id, name, parent_id FROM categories ORDER BY category_id COLLATE "C""#,

@@ -7,6 +7,7 @@ use sqlx::types::Json;
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::certification::check::Check;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
@@ -37,9 +38,9 @@ impl Observations {
     /// Stores observations and deletes the oldest.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. The write may have happened; repeating it is safe.
+    /// [`StoreError`] when the database does not answer. The write may have happened; repeating it is safe.
     #[boxed]
-    pub async fn write(&self, observations: Vec<(PartnerId, Observation)>) -> Result<(), sqlx::Error> {
+    pub async fn write(&self, observations: Vec<(PartnerId, Observation)>) -> Result<(), StoreError> {
         self.0
             .run(move |pool| async move { write(&pool, &observations).await })
             .await
@@ -48,9 +49,9 @@ impl Observations {
     /// Lists the observations of a partner, oldest first, followed by the deliveries of orders whose codes it fetched in part.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn list(&self, partner_id: PartnerId) -> Result<Vec<Observation>, sqlx::Error> {
+    pub async fn list(&self, partner_id: PartnerId) -> Result<Vec<Observation>, StoreError> {
         self.0
             .run(move |pool| async move {
                 let mut observations = load_observations(&pool, partner_id).await?;
@@ -66,12 +67,12 @@ impl Observations {
     /// Lists the observations of all partners since a timestamp, oldest first.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_since(
         &self,
         since: OffsetDateTime,
-    ) -> Result<Vec<(PartnerId, Observation)>, sqlx::Error> {
+    ) -> Result<Vec<(PartnerId, Observation)>, StoreError> {
         let statement = sqlx::query!(
             r#"SELECT partner_id AS "partner_id: PartnerId", at, observation AS "kind: Json<ObservationKind>"
                FROM certification_observations
@@ -91,9 +92,9 @@ impl Observations {
     /// Deletes the observations of a partner. Returns `false` if the partner does not exist.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn delete(&self, partner_id: PartnerId, actor: AuditActor) -> Result<bool, sqlx::Error> {
+    pub async fn delete(&self, partner_id: PartnerId, actor: AuditActor) -> Result<bool, StoreError> {
         self.0
             .run(move |pool| async move { delete_observations(&pool, partner_id, &actor).await })
             .await

@@ -11,6 +11,7 @@ use sqlx::postgres::PgRow;
 use time::OffsetDateTime;
 use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest, ChangeRequestFilter, ChangeRequestStatus};
 use vouchsafe_domain::ids::{ChangeRequestId, PartnerId};
@@ -95,13 +96,13 @@ impl ChangeRequests {
     /// `is_same` decides by the encrypted change of a request for the same object.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     pub async fn create(
         &self,
         new: NewChangeRequest,
         is_same: impl Fn(ChangeRequestId, &[u8]) -> bool + Send + 'static,
         actor: AuditActor,
-    ) -> Result<ChangeRequest, sqlx::Error> {
+    ) -> Result<ChangeRequest, StoreError> {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
@@ -140,12 +141,9 @@ impl ChangeRequests {
     /// Finds a request.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn find(
-        &self,
-        request_id: ChangeRequestId,
-    ) -> Result<Option<StoredChangeRequest>, sqlx::Error> {
+    pub async fn find(&self, request_id: ChangeRequestId) -> Result<Option<StoredChangeRequest>, StoreError> {
         let operators = vouchsafe_operators::Operators::new(self.0.clone(), self.1.clone());
         let statement = query_requests!(
             "SELECT",
@@ -170,14 +168,14 @@ impl ChangeRequests {
     /// Lists up to `limit` requests older than `before`, newest first.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,
         filter: ChangeRequestFilter,
         before: Option<ChangeRequestId>,
         limit: usize,
-    ) -> Result<Vec<ChangeRequest>, sqlx::Error> {
+    ) -> Result<Vec<ChangeRequest>, StoreError> {
         if filter.status == Some(ChangeRequestStatus::Waiting) {
             return self.list_waiting(filter.kind, before, limit).await;
         }
@@ -204,7 +202,7 @@ impl ChangeRequests {
         kind: Option<ChangeKind>,
         before: Option<ChangeRequestId>,
         limit: usize,
-    ) -> Result<Vec<ChangeRequest>, sqlx::Error> {
+    ) -> Result<Vec<ChangeRequest>, StoreError> {
         let statement = query_requests!(
             "SELECT",
             "FROM change_requests
@@ -225,14 +223,14 @@ impl ChangeRequests {
     /// after that; `None` if it cannot be confirmed now.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn confirm(
         &self,
         request_id: ChangeRequestId,
         confirmer: OperatorName,
         actor: AuditActor,
-    ) -> Result<Option<ChangeRequest>, sqlx::Error> {
+    ) -> Result<Option<ChangeRequest>, StoreError> {
         self.transition(request_id, "request.confirm", actor, move || {
             query_requests!(
                 "UPDATE change_requests
@@ -255,7 +253,7 @@ impl ChangeRequests {
     /// after that; `None` if it cannot be declined now.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn decline(
         &self,
@@ -263,7 +261,7 @@ impl ChangeRequests {
         operator: OperatorName,
         reason: Option<String>,
         actor: AuditActor,
-    ) -> Result<Option<ChangeRequest>, sqlx::Error> {
+    ) -> Result<Option<ChangeRequest>, StoreError> {
         self.transition(request_id, "request.decline", actor, move || {
             query_requests!(
                 "UPDATE change_requests
@@ -289,7 +287,7 @@ impl ChangeRequests {
         action: &'static str,
         actor: AuditActor,
         change: impl FnOnce() -> Statement<F> + Send + 'static,
-    ) -> Result<Option<ChangeRequest>, sqlx::Error>
+    ) -> Result<Option<ChangeRequest>, StoreError>
     where
         F: FnMut(PgRow) -> Result<ChangeRequest, sqlx::Error> + Send + 'static,
     {
@@ -324,14 +322,14 @@ impl ChangeRequests {
     /// Ends a confirmed request, unless it was confirmed again since `decided_at`.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn finish(
         &self,
         request_id: ChangeRequestId,
         decided_at: Option<OffsetDateTime>,
         outcome: ChangeOutcome,
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<(), StoreError> {
         let (status, error_code) = match outcome {
             ChangeOutcome::Executed => (ChangeRequestStatus::Executed, None),
             ChangeOutcome::Refused(code) => (ChangeRequestStatus::Refused, Some(code)),
@@ -351,9 +349,9 @@ impl ChangeRequests {
     /// Ends the requests that nobody has decided in time, and those whose confirmed change has no outcome.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn expire(&self) -> Result<(), sqlx::Error> {
+    pub async fn expire(&self) -> Result<(), StoreError> {
         let statement = sqlx::query!(
             "UPDATE change_requests
                 SET status = 'EXPIRED', sealed = NULL

@@ -1,5 +1,7 @@
 //! Connection budget: the connections of all nodes, compared with `max_connections` of the server.
 
+use vouchsafe_database::error::StoreError;
+
 use super::database::Database;
 
 /// Connections that this node needs, and those that the server has.
@@ -14,7 +16,7 @@ pub struct ConnectionBudget {
 }
 
 /// See [`super::PgStore::connection_budget`].
-pub(super) async fn load(database: &Database, lanes: u16) -> Result<ConnectionBudget, sqlx::Error> {
+pub(super) async fn load(database: &Database, lanes: u16) -> Result<ConnectionBudget, StoreError> {
     let per_node = database.connection_settings().total(lanes);
     let server = sqlx::query!(
         r#"SELECT count(*) AS "nodes!",

@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_audit_log::{self as audit, AuditActor, ChangedObjects, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::api_scope::ApiScopes;
@@ -95,9 +96,9 @@ impl Credentials {
     /// Loads all partners and all live credentials.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn load_access(&self) -> Result<LoadedAccess, sqlx::Error> {
+    pub async fn load_access(&self) -> Result<LoadedAccess, StoreError> {
         let (partners, credentials) = self
             .0
             .run(|pool| async move {
@@ -114,9 +115,9 @@ impl Credentials {
     /// Loads these partners and credentials, which may have ended.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn load_changed_access(&self, changed: ChangedObjects) -> Result<LoadedAccess, sqlx::Error> {
+    pub async fn load_changed_access(&self, changed: ChangedObjects) -> Result<LoadedAccess, StoreError> {
         let partners = self.0.fetch_all(partners::find_all(&changed.partners)).await?;
         let credentials = self.0.fetch_all(find_all(&changed.credentials)).await?;
         Ok(LoadedAccess::of(&self.1, partners, credentials))
@@ -126,9 +127,9 @@ impl Credentials {
     /// history.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn purge_ended(&self) -> Result<u64, sqlx::Error> {
+    pub async fn purge_ended(&self) -> Result<u64, StoreError> {
         let mut removed = 0;
         loop {
             let batch = self.0.run(|pool| async move { purge_batch(&pool).await });
@@ -143,14 +144,14 @@ impl Credentials {
     /// Issues a credential.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn issue(
         &self,
         credential: Credential,
         policy: CertificationPolicy,
         actor: AuditActor,
-    ) -> Result<IssueOutcome, sqlx::Error> {
+    ) -> Result<IssueOutcome, StoreError> {
         let grants = self.1.clone();
         self.0
             .run(move |pool| async move { issue(&pool, &grants, &credential, policy, &actor).await })
@@ -160,9 +161,9 @@ impl Credentials {
     /// Finds a credential, also one that has ended.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn find(&self, credential_id: CredentialId) -> Result<Option<Credential>, sqlx::Error> {
+    pub async fn find(&self, credential_id: CredentialId) -> Result<Option<Credential>, StoreError> {
         let statement = select_credentials!("WHERE credential_id = $1", credential_id as _);
         let found = self.0.fetch_optional(statement).await?;
         Ok(found.map(|(credential, _)| credential))
@@ -171,14 +172,14 @@ impl Credentials {
     /// Lists up to `limit` credentials of a partner older than `before`, newest first, including those no longer valid.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,
         partner_id: PartnerId,
         before: Option<CredentialId>,
         limit: usize,
-    ) -> Result<Vec<Credential>, sqlx::Error> {
+    ) -> Result<Vec<Credential>, StoreError> {
         let statement = select_credentials!(
             "WHERE partner_id = $1
                AND ($2::uuid IS NULL OR credential_id < $2)

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 
 use serde::Serialize;
 use sqlx::{Connection as _, PgConnection, PgPool, Postgres, Transaction};
@@ -48,7 +49,13 @@ pub enum DataKeyError {
     #[error(transparent)]
     Wrap(#[from] WrapError),
     #[error(transparent)]
-    Store(#[from] sqlx::Error),
+    Store(#[from] StoreError),
+}
+
+impl From<sqlx::Error> for DataKeyError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Store(error.into())
+    }
 }
 
 impl From<vouchsafe_security::vault::NoRandomness> for DataKeyError {
@@ -91,9 +98,9 @@ impl DataKeys {
     /// Loads the data keys.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn load(&self) -> Result<DataKeySet, sqlx::Error> {
+    pub async fn load(&self) -> Result<DataKeySet, StoreError> {
         self.0
             .run(|pool| async move { read_key_set(&mut *pool.acquire().await?).await })
             .await
@@ -121,11 +128,11 @@ impl DataKeys {
     /// Returns the newest key for codes, if there is one. Without `max_age` no key is due.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     pub(super) async fn newest_codes_key(
         &self,
         max_age: Option<Duration>,
-    ) -> Result<Option<NewestKey>, sqlx::Error> {
+    ) -> Result<Option<NewestKey>, StoreError> {
         let statement = sqlx::query!(
             r#"SELECT k.key_id,
                       k.created_at,
@@ -163,7 +170,7 @@ impl DataKeys {
             match work(pool).await {
                 Ok(done) => Ok(Ok(done)),
                 Err(DataKeyError::Wrap(error)) => Ok(Err(error)),
-                Err(DataKeyError::Store(error)) => Err(error),
+                Err(DataKeyError::Store(error)) => Err(error.into()),
             }
         });
         Ok(done.await??)
@@ -247,8 +254,10 @@ pub(super) async fn lock_unchanged<'a>(
     Ok(None)
 }
 
-pub(super) fn changed_again() -> sqlx::Error {
-    sqlx::Error::Protocol("other sessions change the data keys; repeat".to_owned())
+pub(super) fn changed_again() -> StoreError {
+    StoreError::NotWritten(sqlx::Error::Protocol(
+        "other sessions change the data keys; repeat".to_owned(),
+    ))
 }
 
 /// Excludes other writers; readers continue.

@@ -3,6 +3,7 @@
 //! A database of the other environment is rejected unchanged (contract §1).
 
 use sqlx::PgPool;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_security::environment::Environment;
 
 use super::database::Database;
@@ -37,6 +38,12 @@ pub enum PrepareError {
     /// The database does not answer, or a migration fails.
     #[error("cannot prepare the database: {}", describe(.0))]
     Database(sqlx::Error),
+}
+
+impl From<StoreError> for PrepareError {
+    fn from(error: StoreError) -> Self {
+        sqlx::Error::from(error).into()
+    }
 }
 
 impl From<sqlx::Error> for PrepareError {

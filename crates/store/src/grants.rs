@@ -4,6 +4,8 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::database::connect;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_operators::grants::StoredGrant;
 use vouchsafe_security::vault::grant_key::GrantKey;
 
@@ -23,10 +25,10 @@ pub enum SealOutcome {
 /// Computes the HMACs of all rows, with an audit entry for each, and ends all sessions. Needs the rights of the database's owner.
 ///
 /// # Errors
-/// [`sqlx::Error`] when the database does not answer, or the role may not do it.
+/// [`StoreError`] when the database does not answer, or the role may not do it.
 #[boxed]
-pub async fn seal(database: &PgConnectOptions, key: &GrantKey) -> Result<SealOutcome, sqlx::Error> {
-    let mut connection = PgConnection::connect_with(database).await?;
+pub async fn seal(database: &PgConnectOptions, key: &GrantKey) -> Result<SealOutcome, StoreError> {
+    let mut connection = connect(database).await?;
     let mut transaction = connection.begin().await?;
     // Writers of the service wait until the end.
     sqlx::query!(
@@ -81,9 +83,9 @@ async fn write_mac(connection: &mut PgConnection, row: &StoredGrant, mac: &[u8])
 /// All rows that grant something, but for sessions and links, which end within hours.
 ///
 /// # Errors
-/// [`sqlx::Error`] when the database does not answer.
+/// [`StoreError`] when the database does not answer.
 #[boxed]
-pub async fn list(connection: &mut PgConnection) -> Result<Vec<StoredGrant>, sqlx::Error> {
+pub async fn list(connection: &mut PgConnection) -> Result<Vec<StoredGrant>, StoreError> {
     let mut rows = Vec::new();
     let partners = partners::all().fetch_all(&mut *connection).await?;
     rows.extend(partners.into_iter().map(|(_, row)| row));

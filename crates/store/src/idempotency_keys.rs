@@ -2,6 +2,7 @@
 
 use sqlx::{Executor, PgPool, Postgres};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
 
 use super::database::Database;
@@ -25,9 +26,9 @@ impl StoredResponses {
     /// on disk: an index on the expiry would cost each order more than the sweep does.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn purge_expired(&self, sweep: &mut KeySweep) -> Result<u64, sqlx::Error> {
+    pub async fn purge_expired(&self, sweep: &mut KeySweep) -> Result<u64, StoreError> {
         let size = sqlx::query!(
             r#"SELECT pages AS "pages!", floor(random() * pages)::bigint AS "random!"
                  FROM (SELECT pg_relation_size('idempotency_keys') / current_setting('block_size')::bigint) AS t (pages)"#

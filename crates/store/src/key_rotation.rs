@@ -9,6 +9,8 @@ use sqlx::{Connection as _, PgConnection};
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::boxed;
+use vouchsafe_database::database::connect;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_security::vault::data_key::{KeyId, WrappedKey};
 use vouchsafe_security::vault::wrapping_key::{WrappingKeyId, WrappingKeys};
 
@@ -68,10 +70,10 @@ pub enum CreateKeyOutcome {
 /// Lists the data keys; counts their codes if `count_codes`, which reads the whole table of codes.
 ///
 /// # Errors
-/// [`sqlx::Error`] when the database does not answer.
+/// [`StoreError`] when the database does not answer.
 #[boxed]
-pub async fn list_keys(database: &PgConnectOptions, count_codes: bool) -> Result<KeyReport, sqlx::Error> {
-    let mut connection = PgConnection::connect_with(database).await?;
+pub async fn list_keys(database: &PgConnectOptions, count_codes: bool) -> Result<KeyReport, StoreError> {
+    let mut connection = connect(database).await?;
     let data_keys = sqlx::query_as!(
         DataKeyRow,
         r#"SELECT k.key_id,
@@ -103,7 +105,7 @@ pub async fn create_data_key(
     database: &PgConnectOptions,
     wrapping: &WrappingKeys,
 ) -> Result<CreateKeyOutcome, DataKeyError> {
-    let mut connection = PgConnection::connect_with(database).await?;
+    let mut connection = connect(database).await?;
     let mut older = list_live_nodes(&mut connection).await?;
     older.retain(|node| node.wrapping_keys.is_none());
     if !older.is_empty() {
@@ -111,7 +113,6 @@ pub async fn create_data_key(
     }
     let actor = AuditActor::command_line();
     let key = create_next(&mut connection, None, wrapping, &actor).await?;
-    connection.close().await?;
     Ok(CreateKeyOutcome::Created(key))
 }
 
@@ -125,7 +126,7 @@ pub async fn rewrap(
     database: &PgConnectOptions,
     wrapping: &WrappingKeys,
 ) -> Result<RewrapOutcome, DataKeyError> {
-    let mut connection = PgConnection::connect_with(database).await?;
+    let mut connection = connect(database).await?;
     for _ in 0..MAX_ATTEMPTS {
         let lacking = list_nodes_without(&mut connection, wrapping).await?;
         if !lacking.is_empty() {
@@ -146,10 +147,10 @@ pub async fn rewrap(
             update(&mut transaction, before, after).await?;
         }
         if read_data_keys(&mut transaction).await? != rewrapped {
-            return Err(sqlx::Error::Protocol("a data key was stored differently".to_owned()).into());
+            let changed = "a data key was stored differently".to_owned();
+            return Err(StoreError::NotWritten(sqlx::Error::Protocol(changed)).into());
         }
         transaction.commit().await?;
-        connection.close().await?;
         return Ok(RewrapOutcome::Rewrapped(
             rewrapped.iter().map(|key| key.key_id).collect(),
         ));
@@ -166,7 +167,7 @@ async fn rewrap_all(rows: &[WrappedKey], wrapping: &WrappingKeys) -> Result<Vec<
         let new = target.wrap(&key).await?;
         if !target.unwrap_key(&new).await?.is_same_key(&key) {
             let changed = format!("data key {} differs after it was rewrapped", row.key_id);
-            return Err(sqlx::Error::Protocol(changed).into());
+            return Err(StoreError::NotWritten(sqlx::Error::Protocol(changed)).into());
         }
         rewrapped.push(new);
     }

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{PgConnection, PgPool};
@@ -36,7 +37,13 @@ pub enum KeyringError {
     #[error("cannot decrypt the codes of this database: {0}")]
     Incomplete(#[from] IncompleteKeySet),
     #[error("cannot read the data keys: {0}")]
-    Store(#[from] sqlx::Error),
+    Store(#[from] StoreError),
+}
+
+impl From<sqlx::Error> for KeyringError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Store(error.into())
+    }
 }
 
 /// What to do about the error, to append to its text.

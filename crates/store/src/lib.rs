@@ -115,7 +115,7 @@ pub use vouchsafe_audit_log::{
 pub use vouchsafe_database::connection_class::{ConnectionMetrics, ConnectionSettings};
 pub use vouchsafe_database::database::Database;
 pub use vouchsafe_database::database_url::{DatabaseUrlError, parse_database_url};
-pub use vouchsafe_database::error::{describe, unavailable};
+pub use vouchsafe_database::error::{StoreError, describe, unavailable};
 pub use vouchsafe_operators::grants::Grants;
 pub use vouchsafe_operators::{self as operators, Operators};
 pub use waiting_orders::{PgSkuLocks, WaitingOrders};
@@ -226,9 +226,9 @@ impl PgStore {
     /// Compares the connections that this node needs with those that the server permits. The node has taken its incarnation.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn connection_budget(&self, lanes: u16) -> Result<ConnectionBudget, sqlx::Error> {
+    pub async fn connection_budget(&self, lanes: u16) -> Result<ConnectionBudget, StoreError> {
         connection_budget::load(&self.database, lanes).await
     }
 
@@ -245,9 +245,9 @@ impl PgStore {
     /// Checks that the database responds. Returns whether stock is quarantined.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when it does not respond.
+    /// [`StoreError`] when it does not respond.
     #[boxed]
-    pub async fn ping(&self) -> Result<bool, sqlx::Error> {
+    pub async fn ping(&self) -> Result<bool, StoreError> {
         Quarantine(self.database.on(ConnectionClass::Lease))
             .is_active()
             .await

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 
 use sqlx::PgPool;
 use sqlx::postgres::PgConnectOptions;
@@ -29,7 +30,6 @@ use super::connection_class::ConnectionClass;
 use super::connection_pool::timeout_error;
 use super::credentials::Credentials;
 use super::database::Database;
-use super::error::unavailable;
 use super::events::{FeedPage, FeedPosition, FeedRequest, ReadFeedsOp};
 use super::lane::PgLane;
 use super::node_identity::{self, LEASE_S, NodeIdentity};
@@ -72,9 +72,9 @@ impl PgNode {
     /// Takes the next incarnation of the node `name`, which fences off the previous one.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn start(database: &Database, name: String) -> Result<Self, sqlx::Error> {
+    pub async fn start(database: &Database, name: String) -> Result<Self, StoreError> {
         let identity = database.run(|pool| async move { node_identity::start(&pool, name).await });
         let identity = identity.await?;
         let control = database.on(ConnectionClass::Control);
@@ -103,13 +103,13 @@ impl PgNode {
     /// Shares the rate limits with the other nodes.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn share_limits(
         &self,
         limiter: Arc<RateLimiter>,
         clock: Arc<dyn Clock>,
-    ) -> Result<SharedLimits, sqlx::Error> {
+    ) -> Result<SharedLimits, StoreError> {
         let counts = Batcher::start(&self.database, &CountRequestsOp, BatcherKind::Count);
         SharedLimits::start(
             self.database.clone(),
@@ -139,15 +139,15 @@ impl PgNode {
         F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
         W: FnOnce(PgPool) -> F + Send + 'static,
     {
-        Box::pin(async move { self.database.run(work).await.map_err(|error| unavailable(&error)) })
+        Box::pin(async move { self.database.run(work).await.map_err(Unavailable::from) })
     }
 
     /// Renews the lease. Returns `false` if a later start of this node has taken over.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn renew_lease(&self) -> Result<bool, sqlx::Error> {
+    pub async fn renew_lease(&self) -> Result<bool, StoreError> {
         let node = self.identity.clone();
         let guard = Arc::clone(&self.lease_lock).lock_owned().await;
         let renewed = self
@@ -179,9 +179,9 @@ impl PgNode {
     /// Ends the lease: other nodes may claim this node's stock at once. Call it when every record has its verdict.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer; other nodes then take the stock over on demand.
+    /// [`StoreError`] when the database does not answer; other nodes then take the stock over on demand.
     #[boxed]
-    pub async fn end_lease(&self) -> Result<(), sqlx::Error> {
+    pub async fn end_lease(&self) -> Result<(), StoreError> {
         let node = self.identity.clone();
         // A renewal whose caller has stopped waiting still runs, and would give the lease back.
         let _guard = self.lease_lock.lock().await;
@@ -194,9 +194,9 @@ impl PgNode {
     /// Deletes demands for stock that ended long ago.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn purge_stock_demands(&self) -> Result<(), sqlx::Error> {
+    pub async fn purge_stock_demands(&self) -> Result<(), StoreError> {
         self.database
             .run(|pool| async move { stock_demands::purge_ended(&pool).await })
             .await
@@ -278,7 +278,7 @@ impl Store for PgNode {
             .database
             .spawn(async move { Ok(open_lane(&options, &node, lane.cast_signed()).await) });
         Box::pin(async move {
-            let lane = opening.await.map_err(|error| unavailable(&error))??;
+            let lane = opening.await.map_err(Unavailable::from)??;
             Ok(Box::new(lane) as Box<dyn LaneStore>)
         })
     }
@@ -349,8 +349,8 @@ impl Store for PgNode {
             .run(move |pool| async move { idempotency_keys::find_response(&pool, key).await });
         Box::pin(async move {
             let found = tokio::time::timeout(LOOKUP_TIMEOUT, lookup).await;
-            let found = found.unwrap_or_else(|_| Err(timeout_error(LOOKUP_TIMEOUT)));
-            found.map_err(|error| unavailable(&error))
+            let found = found.unwrap_or_else(|_| Err(timeout_error(LOOKUP_TIMEOUT).into()));
+            found.map_err(Unavailable::from)
         })
     }
 }

@@ -1,6 +1,7 @@
 //! List of the deployment's nodes.
 
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::node::NodeRow;
 
 use super::database::Database;
@@ -14,13 +15,13 @@ impl Nodes {
     /// Reports the wrapping keys that this incarnation of a node has loaded.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn report_wrapping_keys(
         &self,
         node: &NodeIdentity,
         wrapping_keys: Vec<String>,
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<(), StoreError> {
         let statement = sqlx::query!(
             "UPDATE nodes SET wrapping_keys = $3, wrapping_keys_of = $2 WHERE node = $1 AND incarnation = $2",
             node.name,
@@ -33,9 +34,9 @@ impl Nodes {
     /// Lists up to 1,000 nodes in byte order of their names. Reads every chunk that is not empty.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn list(&self) -> Result<Vec<NodeRow>, sqlx::Error> {
+    pub async fn list(&self) -> Result<Vec<NodeRow>, StoreError> {
         let nodes = sqlx::query_as!(
             NodeRow,
             r#"SELECT n.node,

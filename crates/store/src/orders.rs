@@ -8,6 +8,7 @@ use sqlx::types::Json;
 use sqlx::{PgPool, Postgres, QueryBuilder};
 use time::{Date, OffsetDateTime};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, StockId, VoucherId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::order::{
@@ -147,13 +148,13 @@ impl Orders {
     /// Finds the status of an order of this partner.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_status(
         &self,
         partner_id: PartnerId,
         order_id: OrderId,
-    ) -> Result<Option<OrderStatus>, sqlx::Error> {
+    ) -> Result<Option<OrderStatus>, StoreError> {
         let statement = sqlx::query!(
             r#"SELECT status AS "status: OrderStatus" FROM orders WHERE partner_id = $1 AND order_id = $2"#,
             partner_id as _,

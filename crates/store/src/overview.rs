@@ -1,6 +1,7 @@
 //! Numbers of objects that wait, for the operators' overview.
 
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::overview::OpenWork;
 use vouchsafe_domain::webhook::FAILING_THRESHOLD;
 
@@ -11,9 +12,9 @@ impl PgStore {
     /// chunks that are not empty.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn count_open_work(&self) -> Result<OpenWork, sqlx::Error> {
+    pub async fn count_open_work(&self) -> Result<OpenWork, StoreError> {
         let counted = sqlx::query_as!(
             OpenWork,
             r#"SELECT (SELECT count(*) FROM orders WHERE NOT closed AND pending_reason = 'VENDOR') AS "orders_at_vendors!",

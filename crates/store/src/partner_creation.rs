@@ -3,6 +3,7 @@
 use sqlx::PgPool;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::partner::Partner;
 use vouchsafe_security::credential::Credential;
 
@@ -14,14 +15,14 @@ impl Partners {
     /// Creates a partner and, optionally, its first credential.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn create(
         &self,
         partner: Partner,
         credential: Option<Credential>,
         actor: AuditActor,
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<(), StoreError> {
         let grants = self.1.clone();
         self.0
             .run(move |pool| async move { create(&pool, &grants, &partner, credential.as_ref(), &actor).await })

@@ -7,6 +7,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::ids::PartnerId;
@@ -98,9 +99,9 @@ impl Partners {
     /// Finds a partner.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn find(&self, partner_id: PartnerId) -> Result<Option<Partner>, sqlx::Error> {
+    pub async fn find(&self, partner_id: PartnerId) -> Result<Option<Partner>, StoreError> {
         let statement = select_partners!("WHERE partner_id = $1", partner_id as _);
         let found = self.0.fetch_optional(statement).await?;
         Ok(found.map(|(partner, _)| partner))
@@ -109,14 +110,14 @@ impl Partners {
     /// Lists up to `limit` partners older than `before`, newest first.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,
         filter: PartnerFilter,
         before: Option<PartnerId>,
         limit: usize,
-    ) -> Result<Vec<Partner>, sqlx::Error> {
+    ) -> Result<Vec<Partner>, StoreError> {
         let statement = select_partners!(
             "WHERE ($1::text IS NULL OR strpos(lower(name), lower($1)) > 0)
                AND ($2::uuid IS NULL OR partner_id < $2)
@@ -138,14 +139,14 @@ impl Partners {
     /// Changes a partner and returns its new state, or `None` if it does not exist or its row has no valid HMAC.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn change(
         &self,
         partner_id: PartnerId,
         new: PartnerChange,
         actor: AuditActor,
-    ) -> Result<Option<Partner>, sqlx::Error> {
+    ) -> Result<Option<Partner>, StoreError> {
         let grants = self.1.clone();
         self.0
             .run(move |pool| async move { change(&pool, &grants, partner_id, new, &actor).await })
@@ -157,9 +158,9 @@ impl Partners {
     /// Removes counters of daily caps that are no longer needed.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn purge_usage(&self) -> Result<(), sqlx::Error> {
+    pub async fn purge_usage(&self) -> Result<(), StoreError> {
         self.0
             .run(|pool| async move { cap_usage::purge(&pool).await })
             .await

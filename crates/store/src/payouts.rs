@@ -4,6 +4,7 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::money::{Amount, Currency};
@@ -47,22 +48,22 @@ impl Payouts {
     /// Finds a payout of this partner.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find(
         &self,
         partner_id: PartnerId,
         payout_id: PayoutId,
-    ) -> Result<Option<Payout>, sqlx::Error> {
+    ) -> Result<Option<Payout>, StoreError> {
         self.0.fetch_optional(find(partner_id, payout_id)).await
     }
 
     /// Finds the partner of a payout.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn find_owner(&self, payout_id: PayoutId) -> Result<Option<PartnerId>, sqlx::Error> {
+    pub async fn find_owner(&self, payout_id: PayoutId) -> Result<Option<PartnerId>, StoreError> {
         let statement = sqlx::query!(
             r#"SELECT partner_id AS "partner_id: PartnerId" FROM payouts WHERE payout_id = $1"#,
             payout_id as _,
@@ -74,14 +75,14 @@ impl Payouts {
     /// Writes an audit entry: an operator has read the destination of a payout.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn audit_destination_read(
         &self,
         partner_id: PartnerId,
         payout_id: PayoutId,
         actor: AuditActor,
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<(), StoreError> {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
@@ -103,14 +104,14 @@ impl Payouts {
     /// Lists up to `limit` payouts older than `before`, newest first.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,
         search: PayoutSearch,
         before: Option<PayoutId>,
         limit: usize,
-    ) -> Result<Vec<Payout>, sqlx::Error> {
+    ) -> Result<Vec<Payout>, StoreError> {
         let statement = select_payouts!(
             "WHERE ($1::uuid IS NULL OR partner_id = $1)
                AND ($2::text IS NULL OR status = $2)

@@ -8,6 +8,7 @@ use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::view::ProductView;
@@ -81,18 +82,18 @@ impl Products {
     /// Loads all products, at the start.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn load_all(&self) -> Result<Vec<Product>, sqlx::Error> {
+    pub async fn load_all(&self) -> Result<Vec<Product>, StoreError> {
         self.0.fetch_all(select_products!("")).await
     }
 
     /// Finds a product.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn find(&self, product_id: ProductId) -> Result<Option<Product>, sqlx::Error> {
+    pub async fn find(&self, product_id: ProductId) -> Result<Option<Product>, StoreError> {
         let statement = select_products!("WHERE product_id = $1", product_id as _);
         self.0.fetch_optional(statement).await
     }
@@ -100,9 +101,9 @@ impl Products {
     /// Lists up to `limit` products by id, after the id `after`.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn list(&self, after: Option<String>, limit: usize) -> Result<Vec<Product>, sqlx::Error> {
+    pub async fn list(&self, after: Option<String>, limit: usize) -> Result<Vec<Product>, StoreError> {
         let statement = select_products!(
             "WHERE $1::text IS NULL OR product_id > $1
              ORDER BY product_id
@@ -116,9 +117,9 @@ impl Products {
     /// Creates a product or replaces the one with its id. The database sets `updated_at`.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn put(&self, product: Product, actor: AuditActor) -> Result<PutProductOutcome, sqlx::Error> {
+    pub async fn put(&self, product: Product, actor: AuditActor) -> Result<PutProductOutcome, StoreError> {
         self.0
             .run(move |pool| async move { put(&pool, product, &actor).await })
             .await

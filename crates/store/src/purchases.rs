@@ -11,6 +11,7 @@ use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Currency};
@@ -68,14 +69,14 @@ impl Purchases {
     /// Creates purchases for an order. A line that has a purchase keeps it.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn create(
         &self,
         partner_id: PartnerId,
         order_id: OrderId,
         purchases: Vec<NewPurchase>,
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<(), StoreError> {
         self.0.run(move |pool| async move {
             let mut transaction = pool.begin().await?;
             for NewPurchase { line, vendor, request } in purchases {
@@ -107,21 +108,21 @@ impl Purchases {
     /// Finds a purchase with its request.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer, or the purchase does not exist.
+    /// [`StoreError`] when the database does not answer, or the purchase does not exist.
     #[boxed]
-    pub async fn find(&self, purchase_id: Uuid) -> Result<Purchase, sqlx::Error> {
+    pub async fn find(&self, purchase_id: Uuid) -> Result<Purchase, StoreError> {
         let statement = select_purchases!("WHERE purchase_id = $1", purchase_id);
         self.0
             .fetch_optional(statement)
             .await?
-            .ok_or(sqlx::Error::RowNotFound)
+            .ok_or_else(|| sqlx::Error::RowNotFound.into())
     }
 
     /// Lists up to `limit` requests that a vendor was sent and has not declined, requested between these times, after the one with
     /// this time and id.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_sent(
         &self,
@@ -130,7 +131,7 @@ impl Purchases {
         to: OffsetDateTime,
         after: Option<(OffsetDateTime, Uuid)>,
         limit: usize,
-    ) -> Result<Vec<BuyRequest>, sqlx::Error> {
+    ) -> Result<Vec<BuyRequest>, StoreError> {
         let (after_time, after_id) = after.unzip();
         let statement = select_purchases!(
             "WHERE vendor = $1
@@ -155,13 +156,13 @@ impl Purchases {
     /// Lists the open purchases of an order with their line indexes.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_open(
         &self,
         partner_id: PartnerId,
         order_id: OrderId,
-    ) -> Result<Vec<(u16, Uuid)>, sqlx::Error> {
+    ) -> Result<Vec<(u16, Uuid)>, StoreError> {
         let statement = sqlx::query!(
             "SELECT p.line, p.purchase_id
                FROM purchases AS p

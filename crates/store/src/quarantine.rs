@@ -7,6 +7,7 @@ use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::ids::VoucherId;
 use vouchsafe_security::vault::blind_index::BlindIndex;
 
@@ -58,9 +59,9 @@ impl Quarantine {
     /// Quarantines all free stock, at the same cost whatever its amount. Repeating it changes only what is free since.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. The stock may be quarantined.
+    /// [`StoreError`] when the database does not answer. The stock may be quarantined.
     #[boxed]
-    pub async fn start(&self, reason: String, actor: AuditActor) -> Result<(), sqlx::Error> {
+    pub async fn start(&self, reason: String, actor: AuditActor) -> Result<(), StoreError> {
         self.0
             .run(move |pool| async move {
                 let mut connection = pool.acquire().await?;
@@ -72,9 +73,9 @@ impl Quarantine {
     /// Whether stock is quarantined.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn is_active(&self) -> Result<bool, sqlx::Error> {
+    pub async fn is_active(&self) -> Result<bool, StoreError> {
         let active = sqlx::query!("SELECT only_row FROM continuity WHERE quarantined_at IS NOT NULL");
         let active = self.0.fetch_optional(active.map(|row| row.only_row)).await?;
         Ok(active.is_some())
@@ -83,14 +84,14 @@ impl Quarantine {
     /// Takes vouchers out of sale that were sold on the lost timeline. Returns a result per voucher. Idempotent.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. The vouchers may be out of sale.
+    /// [`StoreError`] when the database does not answer. The vouchers may be out of sale.
     #[boxed]
     pub async fn withdraw_sold(
         &self,
         sold: Vec<SoldVoucher>,
         reason: String,
         actor: AuditActor,
-    ) -> Result<Vec<SoldVoucherOutcome>, sqlx::Error> {
+    ) -> Result<Vec<SoldVoucherOutcome>, StoreError> {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;

@@ -11,6 +11,8 @@ use sqlx::{Connection as _, PgConnection, PgPool};
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::database::connect;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
@@ -154,10 +156,10 @@ impl ReencryptionBatch {
 /// Requests the re-encryption of all codes under older data keys than the newest.
 ///
 /// # Errors
-/// [`sqlx::Error`] when the database does not answer.
+/// [`StoreError`] when the database does not answer.
 #[boxed]
-pub async fn request_reencryption(database: &PgConnectOptions) -> Result<RequestOutcome, sqlx::Error> {
-    let mut connection = PgConnection::connect_with(database).await?;
+pub async fn request_reencryption(database: &PgConnectOptions) -> Result<RequestOutcome, StoreError> {
+    let mut connection = connect(database).await?;
     let mut transaction = connection.begin().await?;
     let keys =
         sqlx::query_scalar!("SELECT key_id FROM data_keys WHERE purpose = 'codes' ORDER BY key_id DESC");
@@ -184,7 +186,6 @@ pub async fn request_reencryption(database: &PgConnectOptions) -> Result<Request
     }
     let open = list_reencryptions(&mut transaction).await?;
     transaction.commit().await?;
-    connection.close().await?;
     let newest = open.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
     Ok(if is_new {
         RequestOutcome::Requested(newest)
@@ -217,9 +218,9 @@ impl Reencryptions {
     /// Reads the next codes of the open request, if there is one and all nodes have had the time to load its data key.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn next_batch(&self) -> Result<Option<ReencryptionBatch>, sqlx::Error> {
+    pub async fn next_batch(&self) -> Result<Option<ReencryptionBatch>, StoreError> {
         self.0.run(|pool| async move { next_batch(&pool).await }).await
     }
 
@@ -227,13 +228,13 @@ impl Reencryptions {
     /// more to do.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. Repeating is safe.
+    /// [`StoreError`] when the database does not answer. Repeating is safe.
     #[boxed]
     pub async fn store(
         &self,
         batch: ReencryptionBatch,
         codes: Vec<ReencryptedCode>,
-    ) -> Result<bool, sqlx::Error> {
+    ) -> Result<bool, StoreError> {
         self.0
             .run(move |pool| async move { store(&pool, &batch, &codes).await })
             .await

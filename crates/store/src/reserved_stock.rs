@@ -6,6 +6,7 @@
 use uuid::Uuid;
 use vouchsafe_actors::ports::vendors::ReservedStock;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
@@ -21,9 +22,9 @@ impl Reservations {
     /// there are none. Returns the SKU if anything remained. Locks the chunks in the order of their ids, as commits do.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn release_remainder(&self, purchase_id: Uuid) -> Result<Option<Sku>, sqlx::Error> {
+    pub async fn release_remainder(&self, purchase_id: Uuid) -> Result<Option<Sku>, StoreError> {
         let statement = sqlx::query_as!(
             Sku,
             r#"WITH next_reservation AS MATERIALIZED (
@@ -54,9 +55,9 @@ impl Reservations {
     /// Lists about `limit` reservations for waiting orders, oldest first: each SKU has an equal share, and at least one reservation.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn list(&self, limit: usize) -> Result<Vec<ReservedStock>, sqlx::Error> {
+    pub async fn list(&self, limit: usize) -> Result<Vec<ReservedStock>, StoreError> {
         let statement = sqlx::query!(
             r#"WITH reservations AS MATERIALIZED (
                 SELECT c.product_id, c.denomination, c.reservation_id, min(c.chunk_id) AS chunk_id,
@@ -92,9 +93,9 @@ impl Reservations {
     /// Releases reservations: any shelf may claim the stock. Locks the chunks in the order of their ids, as commits do.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn release(&self, reservation_ids: Vec<Uuid>) -> Result<(), sqlx::Error> {
+    pub async fn release(&self, reservation_ids: Vec<Uuid>) -> Result<(), StoreError> {
         let statement = sqlx::query!(
             "WITH released AS MATERIALIZED (
                 SELECT c.chunk_id

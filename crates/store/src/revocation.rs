@@ -9,6 +9,7 @@
 use sqlx::PgPool;
 use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_domain::revocation::{DescendantPolicy, Revocation};
 
@@ -19,14 +20,14 @@ impl Credentials {
     /// Revokes a credential. Idempotent. Returns `None` if the credential does not exist.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn revoke(
         &self,
         credential_id: CredentialId,
         descendants: DescendantPolicy,
         actor: AuditActor,
-    ) -> Result<Option<Revocation>, sqlx::Error> {
+    ) -> Result<Option<Revocation>, StoreError> {
         self.0
             .run(move |pool| async move { revoke(&pool, credential_id, descendants, &actor).await })
             .await

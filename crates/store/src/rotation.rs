@@ -15,6 +15,7 @@ use sqlx::{PgConnection, PgPool};
 use time::{Duration, OffsetDateTime};
 use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_security::credential::Credential;
 use vouchsafe_security::credential_summary::CredentialSummary;
@@ -67,13 +68,13 @@ impl Credentials {
     /// Issues the successor of a credential and sets the expiry of the old one.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn rotate(
         &self,
         rotation: RotationRequest,
         actor: AuditActor,
-    ) -> Result<RotationOutcome, sqlx::Error> {
+    ) -> Result<RotationOutcome, StoreError> {
         let grants = self.1.clone();
         self.0
             .run(move |pool| async move { rotate(&pool, &grants, rotation, &actor).await })
@@ -84,12 +85,12 @@ impl Credentials {
     /// is recorded if its predecessor was purged.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn record_first_use(
         &self,
         credential_id: CredentialId,
-    ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
+    ) -> Result<Option<OffsetDateTime>, StoreError> {
         let statement = sqlx::query!(
             r#"UPDATE credentials
                 SET first_used_at = CASE WHEN rotated_from IS NOT NULL THEN COALESCE(first_used_at, clock_timestamp()) END

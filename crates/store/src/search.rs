@@ -6,6 +6,7 @@
 use sqlx::PgPool;
 use uuid::Uuid;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::ids::{
     ChangeRequestId, CredentialId, DeliveryId, DriftId, OrderId, PartnerId, PayoutId, TransactionId,
@@ -44,9 +45,9 @@ impl Search {
     /// Finds up to `limit` objects: those with this id, then orders with this reference, newest first.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn find(&self, text: String, limit: usize) -> Result<Vec<SearchResult>, sqlx::Error> {
+    pub async fn find(&self, text: String, limit: usize) -> Result<Vec<SearchResult>, StoreError> {
         self.0
             .run(move |pool| async move {
                 let mut found = find_by_id(&pool, &text).await?;

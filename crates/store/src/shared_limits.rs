@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 
 use futures_util::future::join_all;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
@@ -66,7 +67,7 @@ impl SharedLimits {
         counts: Batcher<CountRequestsOp>,
         limiter: Arc<RateLimiter>,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, sqlx::Error> {
+    ) -> Result<Self, StoreError> {
         let shared = Self {
             limiter,
             clock,
@@ -86,9 +87,9 @@ impl SharedLimits {
     /// Waits until the other nodes know of this one, so that they leave it its share. Call it before the first request.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn join(&self) -> Result<(), sqlx::Error> {
+    pub async fn join(&self) -> Result<(), StoreError> {
         if self.limiter.sharing().nodes > 1 {
             sleep_until(self.started_at + JOIN_DELAY).await;
         }
@@ -184,9 +185,9 @@ impl SharedLimits {
     /// Counts the nodes, publishes the counts of this one and receives those of all.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. What was not published stays so.
+    /// [`StoreError`] when the database does not answer. What was not published stays so.
     #[boxed]
-    pub async fn synchronize(&self) -> Result<(), sqlx::Error> {
+    pub async fn synchronize(&self) -> Result<(), StoreError> {
         let nodes = self.count_nodes().await?;
         if nodes == 1 && self.limiter.sharing().nodes > 1 {
             self.load(None).await?;
@@ -206,9 +207,9 @@ impl SharedLimits {
     /// Publishes the counts of this node and loads what the database counts in the windows of these owners. A node that is alone knows it.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn refresh(&self, owners: Vec<Uuid>) -> Result<(), sqlx::Error> {
+    pub async fn refresh(&self, owners: Vec<Uuid>) -> Result<(), StoreError> {
         if self.limiter.sharing().nodes == 1 {
             return Ok(());
         }
@@ -224,22 +225,22 @@ impl SharedLimits {
     /// Deletes counts that ended.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn purge(&self) -> Result<(), sqlx::Error> {
+    pub async fn purge(&self) -> Result<(), StoreError> {
         self.database
             .run(|pool| async move { rate_limit_usage::purge(&pool).await })
             .await
     }
 
-    async fn count_nodes(&self) -> Result<u32, sqlx::Error> {
+    async fn count_nodes(&self) -> Result<u32, StoreError> {
         let node = self.node.clone();
         self.database
             .run(|pool| async move { rate_limit_usage::count_nodes(&pool, &node).await })
             .await
     }
 
-    async fn load(&self, owners: Option<Vec<Uuid>>) -> Result<(), sqlx::Error> {
+    async fn load(&self, owners: Option<Vec<Uuid>>) -> Result<(), StoreError> {
         let stored = self
             .database
             .run(|pool| async move { rate_limit_usage::load(&pool, owners).await })
@@ -252,7 +253,7 @@ impl SharedLimits {
     }
 
     /// In statements of bounded size, one after the other: exchanges of requests run in between.
-    async fn publish(&self) -> Result<(), sqlx::Error> {
+    async fn publish(&self) -> Result<(), StoreError> {
         let mut publications = self
             .limiter
             .begin_publications(self.clock.monotonic())
@@ -277,7 +278,7 @@ impl SharedLimits {
             .await;
             let failed = counted.into_iter().find_map(Result::err);
             result = failed.map_or(Ok(()), |error| {
-                Err(sqlx::Error::Io(std::io::Error::other(error.0)))
+                Err(sqlx::Error::Io(std::io::Error::other(error.0)).into())
             });
         }
     }

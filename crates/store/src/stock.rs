@@ -13,6 +13,7 @@ mod void;
 use std::collections::HashSet;
 use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 
 use sqlx::{PgConnection, PgPool};
@@ -173,9 +174,9 @@ impl Stock {
     /// Generates ids for `count` vouchers.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn generate_ids(&self, count: usize) -> Result<NewStockIds, sqlx::Error> {
+    pub async fn generate_ids(&self, count: usize) -> Result<NewStockIds, StoreError> {
         self.0
             .run(move |pool| async move { generate_ids(&pool, count).await })
             .await
@@ -184,9 +185,9 @@ impl Stock {
     /// Creates the batch of a vendor with this name, or continues it.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn open_batch(&self, vendor: String, batch: String) -> Result<ImportBatch, sqlx::Error> {
+    pub async fn open_batch(&self, vendor: String, batch: String) -> Result<ImportBatch, StoreError> {
         let statement = sqlx::query_as!(
             ImportBatch,
             "INSERT INTO stock_imports (vendor, batch)
@@ -199,18 +200,18 @@ impl Stock {
         self.0
             .fetch_optional(statement)
             .await?
-            .ok_or(sqlx::Error::RowNotFound)
+            .ok_or_else(|| sqlx::Error::RowNotFound.into())
     }
 
     /// Finds out which of these blind indexes and code indexes belong to codes imported before.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_known_codes(
         &self,
         indexes: Vec<BlindIndex>,
-    ) -> Result<HashSet<BlindIndex>, sqlx::Error> {
+    ) -> Result<HashSet<BlindIndex>, StoreError> {
         let bytes: Vec<&[u8]> = indexes.iter().map(|index| &index.as_bytes()[..]).collect();
         let statement = sqlx::query!(
             r#"SELECT blind_index AS "index!" FROM codes WHERE blind_index = ANY ($1)
@@ -229,9 +230,9 @@ impl Stock {
     /// Imports a batch. Known codes are counted and left unchanged, so repeating a batch is safe.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. The batch may have been imported.
+    /// [`StoreError`] when the database does not answer. The batch may have been imported.
     #[boxed]
-    pub async fn import(&self, batch: StockBatch, actor: AuditActor) -> Result<ImportOutcome, sqlx::Error> {
+    pub async fn import(&self, batch: StockBatch, actor: AuditActor) -> Result<ImportOutcome, StoreError> {
         self.0
             .run(move |pool| async move { import::import(&pool, &batch, &actor).await })
             .await

@@ -4,6 +4,7 @@ mod list;
 
 use time::OffsetDateTime;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::ids::{OrderId, PartnerId, PayoutId, TransactionId};
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::ledger::transaction::Transaction;
@@ -50,13 +51,13 @@ impl Transactions {
     /// Finds a ledger entry of this partner.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find(
         &self,
         partner_id: PartnerId,
         transaction_id: TransactionId,
-    ) -> Result<Option<Transaction>, sqlx::Error> {
+    ) -> Result<Option<Transaction>, StoreError> {
         let statement = sqlx::query_as!(
             TransactionRow,
             r#"SELECT transaction_id AS "transaction_id: TransactionId", kind AS "kind: LedgerKind",

@@ -8,6 +8,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool};
 use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::vendor::{AdapterKind, Vendor};
 use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::SealedBlob;
@@ -90,9 +91,9 @@ impl VendorConfigs {
     /// Creates a vendor or replaces the one with its id.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn put(&self, terms: VendorConfig, actor: AuditActor) -> Result<PutVendorOutcome, sqlx::Error> {
+    pub async fn put(&self, terms: VendorConfig, actor: AuditActor) -> Result<PutVendorOutcome, StoreError> {
         self.0
             .run(move |pool| async move { put(&pool, terms, &actor).await })
             .await
@@ -101,9 +102,9 @@ impl VendorConfigs {
     /// Lists all vendors in byte order of their ids. Not paginated: operators create vendors by hand, so there are few.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn list(&self) -> Result<Vec<Vendor>, sqlx::Error> {
+    pub async fn list(&self) -> Result<Vec<Vendor>, StoreError> {
         let statement = query_vendors!("SELECT", r#"FROM vendors ORDER BY vendor_id COLLATE "C""#);
         self.0.fetch_all(statement.map(|found| found.vendor)).await
     }
@@ -111,9 +112,9 @@ impl VendorConfigs {
     /// Finds a vendor with its credential.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn find(&self, vendor_id: String) -> Result<Option<VendorWithCredential>, sqlx::Error> {
+    pub async fn find(&self, vendor_id: String) -> Result<Option<VendorWithCredential>, StoreError> {
         self.0.fetch_optional(find(&vendor_id)).await
     }
 }

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 
 use sqlx::pool::PoolConnection;
@@ -41,9 +42,9 @@ impl WaitingOrders {
     /// Opens a connection for locks of SKUs, which leaves the pool. The locks end with it.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn open_sku_locks(&self) -> Result<PgSkuLocks, sqlx::Error> {
+    pub async fn open_sku_locks(&self) -> Result<PgSkuLocks, StoreError> {
         let database = self.0.clone();
         let connection = self.0.run(|pool| async move {
             let mut connection = PoolConnection::<Postgres>::detach(pool.acquire().await?);
@@ -60,9 +61,9 @@ impl WaitingOrders {
     /// and at least one order.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn claim_due(&self, limit: usize) -> Result<Vec<WaitingOrder>, sqlx::Error> {
+    pub async fn claim_due(&self, limit: usize) -> Result<Vec<WaitingOrder>, StoreError> {
         // If no more than the oldest of them are due, these are all, and a SKU of which none is due costs nothing. Beyond that, visits
         // the SKUs by skipping along the index to the first of each, and of each only what is due. Claimed rows are locked, so their places are
         // stable, and no estimate of their number makes a join of them. The delay grows with the order's age, so that
@@ -141,14 +142,14 @@ impl WaitingOrders {
     /// Lists up to `limit` orders that wait for a SKU, oldest first, and only those behind `after`.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_for_sku(
         &self,
         sku: Sku,
         after: Option<OrderId>,
         limit: usize,
-    ) -> Result<Vec<(PartnerId, OrderId)>, sqlx::Error> {
+    ) -> Result<Vec<(PartnerId, OrderId)>, StoreError> {
         let statement = sqlx::query!(
             r#"SELECT d.partner_id AS "partner_id: PartnerId", d.order_id AS "order_id: OrderId"
                  FROM order_demands AS d
@@ -170,9 +171,9 @@ impl WaitingOrders {
     /// Makes the oldest orders behind `after` that wait for a SKU due at once.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn expedite(&self, sku: Sku, after: OrderId) -> Result<(), sqlx::Error> {
+    pub async fn expedite(&self, sku: Sku, after: OrderId) -> Result<(), StoreError> {
         let statement = sqlx::query!(
             "UPDATE order_demands AS d
                 SET next_at = now()
@@ -196,9 +197,9 @@ impl WaitingOrders {
     /// rows that a commit has locked, which locks them in another order.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn expedite_after_clock_change(&self) -> Result<(), sqlx::Error> {
+    pub async fn expedite_after_clock_change(&self) -> Result<(), StoreError> {
         let statement = sqlx::query!(
             "UPDATE order_demands AS d
                 SET next_at = now()
@@ -230,8 +231,8 @@ impl SkuLocks for PgSkuLocks {
             };
             let locked = self.database.spawn(async move {
                 let locked = tokio::time::timeout(LOCK_TIMEOUT, relock(&mut connection, skus)).await;
-                let locked = locked.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-                locked.map(|locked| (connection, locked))
+                let locked = locked.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
+                Ok((connection, locked))
             });
             let (connection, locked) = locked.await.map_err(|error| Unavailable(error.to_string()))?;
             self.connection = Some(connection);

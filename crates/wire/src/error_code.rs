@@ -266,6 +266,9 @@ codes! {
     /// An internal error of the service.
     InternalError = 500 "INTERNAL_ERROR" true
         "Send the same request with the same key. If the error persists, give the operator the `trace_id`.";
+    /// The database did not confirm a change by an operator. It may have been made.
+    OutcomeUnknown = 500 "OUTCOME_UNKNOWN" false
+        "Only operators receive this error. Look for the change in the audit log: a change and its entry are committed together. Repeat the request if there is no entry; after a confirmation, look for the entry of the confirmed change. Requests that name what they change (`PUT`, `PATCH`, `DELETE`, decisions, imports, postings with their reference) can be repeated at once.";
     /// The vouchers of the order are held back until the operator has checked which of them are sold.
     StockQuarantined = 503 "STOCK_QUARANTINED" true
         "Wait for the seconds in `Retry-After`, then send the same request with the same key, or order another product. Nothing was executed, and the idempotency key is unused. The operator ends the check, which may take hours.";

@@ -9,6 +9,7 @@ use vouchsafe_domain::period::Period;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::Subject as _;
 use vouchsafe_store::PgStore;
+use vouchsafe_store::StoreError;
 
 use crate::explain::{EXPLAIN, plans, rows_read};
 use crate::subject::PgSubject;
@@ -134,7 +135,7 @@ impl ListFixture {
     /// Runs a read; returns its result and the number of rows that the server read for it.
     async fn count_rows_read<T>(
         &self,
-        read: impl Future<Output = Result<Vec<T>, sqlx::Error>>,
+        read: impl Future<Output = Result<Vec<T>, StoreError>>,
     ) -> (Vec<T>, f64) {
         let begin = self.subject.log().len();
         let found = read.await.unwrap();
@@ -149,7 +150,7 @@ impl ListFixture {
         &self,
         description: &str,
         count: usize,
-        read: impl Future<Output = Result<Vec<T>, sqlx::Error>>,
+        read: impl Future<Output = Result<Vec<T>, StoreError>>,
     ) {
         let (found, rows) = self.count_rows_read(read).await;
         assert_eq!(found.len(), count, "{description}");
@@ -160,7 +161,7 @@ impl ListFixture {
     pub(super) async fn assert_reads_many_rows_without<T>(
         &self,
         drop_statement: &'static str,
-        read: impl Future<Output = Result<Vec<T>, sqlx::Error>>,
+        read: impl Future<Output = Result<Vec<T>, StoreError>>,
     ) {
         self.subject.pool().execute(drop_statement).await.unwrap();
         let (_, rows) = self.count_rows_read(read).await;

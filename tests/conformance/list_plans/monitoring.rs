@@ -8,6 +8,7 @@ use vouchsafe_domain::change_request::{ChangeKind, ChangeRequestFilter, ChangeRe
 use vouchsafe_domain::delivery::attempt::{AttemptFilter, AttemptResult};
 use vouchsafe_domain::ids::{AttemptId, DeliveryId, OrderId, WebhookId};
 use vouchsafe_domain::period::Period;
+use vouchsafe_store::StoreError;
 
 use super::filled::{ListFixture, day, partner};
 
@@ -191,7 +192,7 @@ async fn check_requests(lists: &ListFixture) {
 
 async fn count_open_work(
     lists: &ListFixture,
-) -> Result<Vec<vouchsafe_domain::overview::OpenWork>, sqlx::Error> {
+) -> Result<Vec<vouchsafe_domain::overview::OpenWork>, StoreError> {
     Ok(vec![lists.store.count_open_work().await?])
 }
 

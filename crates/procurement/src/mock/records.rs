@@ -14,6 +14,7 @@ use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::purchase::BuyRequest;
 use vouchsafe_domain::reconciliation::day::midnight;
 use vouchsafe_store::Purchases;
+use vouchsafe_store::StoreError;
 
 use super::{MockBehavior, SLOW_DELAY, voucher_reference};
 use crate::{VendorFailure, VendorRecord};
@@ -36,7 +37,7 @@ pub struct MockRecords {
 #[derive(Debug, thiserror::Error)]
 pub enum MockRecordsError {
     #[error(transparent)]
-    Database(#[from] sqlx::Error),
+    Database(#[from] StoreError),
     #[error(transparent)]
     Record(#[from] VendorFailure),
 }

@@ -8,18 +8,19 @@ use vouchsafe_domain::reconciliation::RecordLine;
 use vouchsafe_security::vault::blind_index::BlindIndex;
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use vouchsafe_store::Stock;
+use vouchsafe_store::StoreError;
 use vouchsafe_store::keyring::Keyring;
 
 /// The index of the first line whose reference is a code of ours, from 0.
 ///
 /// # Errors
-/// [`sqlx::Error`] if the database fails.
+/// [`StoreError`] if the database fails.
 pub async fn first_leaked_code(
     catalogue: &CurrentCatalogue,
     keyring: &Keyring,
     stock: &Stock,
     lines: &[RecordLine],
-) -> Result<Option<usize>, sqlx::Error> {
+) -> Result<Option<usize>, StoreError> {
     let (catalogue, vault) = (catalogue.current(), keyring.vault());
     let index = |line: &RecordLine| {
         let product = catalogue.get(&line.terms.product_id)?;

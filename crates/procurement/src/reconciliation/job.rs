@@ -18,6 +18,7 @@ use vouchsafe_domain::reconciliation::RecordLine;
 use vouchsafe_domain::reconciliation::day::midnight;
 use vouchsafe_domain::reconciliation::result::RecordsSource;
 use vouchsafe_domain::vendor::VendorNetwork;
+use vouchsafe_store::StoreError;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{
     ClaimedDay, Purchases, RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, Reconciliations,
@@ -54,7 +55,7 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 enum ReconciliationError {
     #[error("database error: {0}")]
-    Database(#[from] sqlx::Error),
+    Database(#[from] StoreError),
     #[error("cannot connect to the vendor: {0}")]
     VendorUnavailable(String),
     #[error("the vendor's records cannot be fetched; upload them")]

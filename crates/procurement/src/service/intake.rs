@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::purchase::BuyRequest;
+use vouchsafe_store::StoreError;
 use vouchsafe_store::{AuditActor, ImportOutcome, ImportTarget, NewVoucher, StockBatch, StockOrigin};
 
 use super::ProcurementService;
@@ -16,7 +17,7 @@ use crate::VendorVoucher;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum IntakeError {
     #[error("database error: {0}")]
-    Database(#[from] sqlx::Error),
+    Database(#[from] StoreError),
     #[error("no data key available: {0}")]
     KeyUnavailable(#[from] vouchsafe_store::keyring::KeyringError),
     #[error("cannot encrypt a code: {0}")]
@@ -57,7 +58,7 @@ impl ProcurementService {
             .collect())
     }
 
-    async fn known_references(&self, request: &BuyRequest) -> Result<HashSet<String>, sqlx::Error> {
+    async fn known_references(&self, request: &BuyRequest) -> Result<HashSet<String>, StoreError> {
         let references = self.store.purchases.list_bought_references(request.key).await?;
         Ok(references.into_iter().collect())
     }

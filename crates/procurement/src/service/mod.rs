@@ -34,8 +34,9 @@ use vouchsafe_domain::purchase::view::LastResponse;
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 use vouchsafe_domain::sandbox_fault::{FaultKind, SandboxFaults};
 use vouchsafe_domain::vendor::{AdapterKind, VendorNetwork};
+use vouchsafe_store::StoreError;
 use vouchsafe_store::keyring::Keyring;
-use vouchsafe_store::{NewPurchase, PgStore, PurchaseUpdate, describe};
+use vouchsafe_store::{NewPurchase, PgStore, PurchaseUpdate};
 
 use self::adapter_cache::AdapterCache;
 use self::intake::IntakeError;
@@ -114,7 +115,7 @@ impl ProcurementService {
         missing.filter_map(purchase).collect()
     }
 
-    async fn needs_vendor(&self, order: &Order) -> Result<bool, sqlx::Error> {
+    async fn needs_vendor(&self, order: &Order) -> Result<bool, StoreError> {
         let vendors = self.store.vendors.list().await?.into_iter();
         let kinds: HashMap<_, _> = vendors.map(|vendor| (vendor.vendor_id, vendor.adapter)).collect();
         let needs_call = |purchase: &NewPurchase| {
@@ -128,7 +129,7 @@ impl ProcurementService {
         &self,
         claimed: ClaimedPurchase,
         forced: Option<ForcedResponse>,
-    ) -> Result<PurchaseRemainder, sqlx::Error> {
+    ) -> Result<PurchaseRemainder, StoreError> {
         let key = PurchaseKey(claimed.delivery.reservation_id);
         let purchase = self.store.purchases.find(key.0).await?;
         let adapter = match self.adapter_for(&purchase.vendor).await {
@@ -177,7 +178,7 @@ impl ProcurementService {
     }
 
     /// Records an internal reason, which operators see.
-    async fn record_blocked(&self, key: PurchaseKey, reason: &str) -> Result<PurchaseRemainder, sqlx::Error> {
+    async fn record_blocked(&self, key: PurchaseKey, reason: &str) -> Result<PurchaseRemainder, StoreError> {
         warn!(purchase.id = %key, reason, "purchase blocked");
         let update = PurchaseUpdate {
             key,
@@ -206,15 +207,10 @@ async fn poll_or_buy(
     adapter.buy(request).await
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "the signature of map_err")]
-fn unavailable(error: sqlx::Error) -> Unavailable {
-    Unavailable(describe(&error))
-}
-
 impl Vendors for ProcurementService {
     fn list_capacities(&self) -> StoreFuture<'_, Result<Vec<VendorCapacity>, Unavailable>> {
         Box::pin(async move {
-            let vendors = self.store.vendors.list().await.map_err(unavailable)?;
+            let vendors = self.store.vendors.list().await.map_err(Unavailable::from)?;
             let capacity = |vendor: vouchsafe_domain::vendor::Vendor| VendorCapacity {
                 vendor_id: VendorId(vendor.vendor_id.into()),
                 concurrency: usize::from(vendor.concurrency),
@@ -225,17 +221,17 @@ impl Vendors for ProcurementService {
 
     fn open_sku_locks(&self) -> StoreFuture<'_, Result<Box<dyn SkuLocks>, Unavailable>> {
         let locks = self.store.waiting_orders.open_sku_locks();
-        Box::pin(async move { Ok(Box::new(locks.await.map_err(unavailable)?) as Box<dyn SkuLocks>) })
+        Box::pin(async move { Ok(Box::new(locks.await.map_err(Unavailable::from)?) as Box<dyn SkuLocks>) })
     }
 
     fn claim_waiting_orders(&self, limit: usize) -> StoreFuture<'_, Result<Vec<WaitingOrder>, Unavailable>> {
         let orders = self.store.waiting_orders.claim_due(limit);
-        Box::pin(async move { orders.await.map_err(unavailable) })
+        Box::pin(async move { orders.await.map_err(Unavailable::from) })
     }
 
     fn is_purchasable(&self, order: &Order) -> StoreFuture<'_, Result<bool, Unavailable>> {
         let order = order.clone();
-        Box::pin(async move { self.needs_vendor(&order).await.map_err(unavailable) })
+        Box::pin(async move { self.needs_vendor(&order).await.map_err(Unavailable::from) })
     }
 
     fn open_purchases(&self, order: Order) -> StoreFuture<'_, Result<(), Unavailable>> {
@@ -245,7 +241,7 @@ impl Vendors for ProcurementService {
                 .store
                 .purchases
                 .create(partner_id, order_id, self.purchases_for(&order));
-            created.await.map_err(unavailable)
+            created.await.map_err(Unavailable::from)
         })
     }
 
@@ -255,7 +251,7 @@ impl Vendors for ProcurementService {
         limit: usize,
     ) -> StoreFuture<'_, Result<Vec<DuePurchase>, Unavailable>> {
         let due = self.store.purchases.list_due(vendor_id.to_string(), limit);
-        Box::pin(async move { due.await.map_err(unavailable) })
+        Box::pin(async move { due.await.map_err(Unavailable::from) })
     }
 
     fn claim_purchase(
@@ -263,7 +259,7 @@ impl Vendors for ProcurementService {
         purchase_id: Uuid,
     ) -> StoreFuture<'_, Result<Option<ClaimedPurchase>, Unavailable>> {
         let claimed = self.store.purchases.claim(self.node.clone(), purchase_id);
-        Box::pin(async move { claimed.await.map_err(unavailable) })
+        Box::pin(async move { claimed.await.map_err(Unavailable::from) })
     }
 
     fn request_vouchers(
@@ -271,7 +267,7 @@ impl Vendors for ProcurementService {
         claimed: ClaimedPurchase,
         forced: Option<ForcedResponse>,
     ) -> StoreFuture<'_, Result<PurchaseRemainder, Unavailable>> {
-        Box::pin(async move { self.ask_vendor(claimed, forced).await.map_err(unavailable) })
+        Box::pin(async move { self.ask_vendor(claimed, forced).await.map_err(Unavailable::from) })
     }
 
     fn release_claim(
@@ -280,7 +276,7 @@ impl Vendors for ProcurementService {
         after: Option<Duration>,
     ) -> StoreFuture<'_, Result<(), Unavailable>> {
         let rescheduled = self.store.purchases.reschedule(purchase_id, after);
-        Box::pin(async move { rescheduled.await.map_err(unavailable) })
+        Box::pin(async move { rescheduled.await.map_err(Unavailable::from) })
     }
 
     fn release_own_claims(&self, vendor_id: &VendorId) -> StoreFuture<'_, Result<(), Unavailable>> {
@@ -288,17 +284,17 @@ impl Vendors for ProcurementService {
             .store
             .purchases
             .release_claims(self.node.clone(), vendor_id.to_string());
-        Box::pin(async move { released.await.map_err(unavailable) })
+        Box::pin(async move { released.await.map_err(Unavailable::from) })
     }
 
     fn release_remainder(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Option<Sku>, Unavailable>> {
         let released = self.store.reservations.release_remainder(purchase_id);
-        Box::pin(async move { released.await.map_err(unavailable) })
+        Box::pin(async move { released.await.map_err(Unavailable::from) })
     }
 
     fn list_reserved_stock(&self, limit: usize) -> StoreFuture<'_, Result<Vec<ReservedStock>, Unavailable>> {
         let reserved = self.store.reservations.list(limit);
-        Box::pin(async move { reserved.await.map_err(unavailable) })
+        Box::pin(async move { reserved.await.map_err(Unavailable::from) })
     }
 
     fn list_orders_waiting_for<'a>(
@@ -308,7 +304,7 @@ impl Vendors for ProcurementService {
         limit: usize,
     ) -> StoreFuture<'a, Result<Vec<(PartnerId, OrderId)>, Unavailable>> {
         let waiting = self.store.waiting_orders.list_for_sku(sku.clone(), after, limit);
-        Box::pin(async move { waiting.await.map_err(unavailable) })
+        Box::pin(async move { waiting.await.map_err(Unavailable::from) })
     }
 
     fn expedite_orders_waiting_for<'a>(
@@ -317,16 +313,16 @@ impl Vendors for ProcurementService {
         after: OrderId,
     ) -> StoreFuture<'a, Result<(), Unavailable>> {
         let expedited = self.store.waiting_orders.expedite(sku.clone(), after);
-        Box::pin(async move { expedited.await.map_err(unavailable) })
+        Box::pin(async move { expedited.await.map_err(Unavailable::from) })
     }
 
     fn release_reservations(&self, reservation_ids: Vec<Uuid>) -> StoreFuture<'_, Result<(), Unavailable>> {
         let released = self.store.reservations.release(reservation_ids);
-        Box::pin(async move { released.await.map_err(unavailable) })
+        Box::pin(async move { released.await.map_err(Unavailable::from) })
     }
 
     fn list_out_of_stock(&self) -> StoreFuture<'_, Result<Vec<Sku>, Unavailable>> {
         let skus = self.store.purchases.list_out_of_stock_skus(OUT_OF_STOCK_TTL);
-        Box::pin(async move { skus.await.map_err(unavailable) })
+        Box::pin(async move { skus.await.map_err(Unavailable::from) })
     }
 }

@@ -1,6 +1,7 @@
 //! End of the requests' retention.
 
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 
 use super::ChangeRequests;
 
@@ -11,9 +12,9 @@ impl ChangeRequests {
     /// Deletes the requests that ended and were made a year ago, by the database's clock.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn purge_ended(&self) -> Result<(), sqlx::Error> {
+    pub async fn purge_ended(&self) -> Result<(), StoreError> {
         // `requested_at` decides. The ID begins with the time of the request by a node's clock, which may be wrong; by it the primary
         // key finds nothing or a few rows.
         let statement = sqlx::query!(

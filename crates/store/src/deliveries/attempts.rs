@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 
 use sqlx::{FromRow, PgPool, Postgres, QueryBuilder};
@@ -28,12 +29,12 @@ impl DeliveryLog {
     /// Inserts attempts in one statement; attempts that are stored already stay as they are.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer, or a partition that is missing cannot be created.
+    /// [`StoreError`] when the database does not answer, or a partition that is missing cannot be created.
     #[boxed]
     pub async fn insert_attempts(
         &self,
         attempts: Arc<[(AttemptId, EndedAttempt)]>,
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<(), StoreError> {
         self.0
             .run(move |pool| async move { insert_into_partitions(&pool, &attempts).await })
             .await
@@ -42,7 +43,7 @@ impl DeliveryLog {
     /// Lists up to `limit` attempts of an endpoint before `before`, newest first.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_attempts(
         &self,
@@ -50,7 +51,7 @@ impl DeliveryLog {
         filter: AttemptFilter,
         before: Option<AttemptId>,
         limit: usize,
-    ) -> Result<Vec<LoggedAttempt>, sqlx::Error> {
+    ) -> Result<Vec<LoggedAttempt>, StoreError> {
         self.0
             .run(move |pool| async move { list(&pool, webhook_id, filter, before, limit).await })
             .await

@@ -13,7 +13,6 @@ use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 
 use super::interval;
-use crate::error::unavailable;
 use crate::node::PgNode;
 use crate::node_identity::NodeIdentity;
 
@@ -137,7 +136,7 @@ impl PgNode {
             interval(LEASE_DURATION),
         );
         let due = self.delivery_database().fetch_all(statement).await;
-        due.map_err(|error| unavailable(&error))
+        due.map_err(Unavailable::from)
     }
 
     /// Lists the enabled endpoints and counts the nodes that share them.
@@ -161,7 +160,7 @@ impl PgNode {
             }
             Ok(roster)
         });
-        loaded.await.map_err(|error| unavailable(&error))
+        loaded.await.map_err(Unavailable::from)
     }
 }
 

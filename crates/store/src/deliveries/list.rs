@@ -4,6 +4,7 @@ use sqlx::PgPool;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::delivery::view::{DeliveryFilter, DeliveryState, DeliveryView};
 use vouchsafe_domain::delivery::{DeliveryAttempt, WebhookEvent};
@@ -53,21 +54,21 @@ impl DeliveryLog {
     /// Finds a delivery.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn find(&self, delivery_id: DeliveryId) -> Result<Option<DeliveryView>, sqlx::Error> {
+    pub async fn find(&self, delivery_id: DeliveryId) -> Result<Option<DeliveryView>, StoreError> {
         self.0.fetch_optional(find_delivery(delivery_id)).await
     }
 
     /// Finds a delivery, and its event unless that has left the feed.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_with_event(
         &self,
         delivery_id: DeliveryId,
-    ) -> Result<Option<(DeliveryView, Option<WebhookEvent>)>, sqlx::Error> {
+    ) -> Result<Option<(DeliveryView, Option<WebhookEvent>)>, StoreError> {
         self.0
             .run(move |pool| async move {
                 let Some(delivery) = find_delivery(delivery_id).fetch_optional(&pool).await? else {
@@ -82,14 +83,14 @@ impl DeliveryLog {
     /// Lists up to `limit` deliveries older than `before`, newest first.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,
         filter: DeliveryFilter,
         before: Option<DeliveryId>,
         limit: usize,
-    ) -> Result<Vec<DeliveryView>, sqlx::Error> {
+    ) -> Result<Vec<DeliveryView>, StoreError> {
         let statement = select_deliveries!(
             "WHERE ($1::uuid IS NULL OR d.partner_id = $1)
                AND ($2::uuid IS NULL OR d.webhook_id = $2)
@@ -111,9 +112,9 @@ impl DeliveryLog {
     /// Deletes deliveries that ended before the feed's retention period, in batches, and returns their number.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn purge_ended(&self) -> Result<u64, sqlx::Error> {
+    pub async fn purge_ended(&self) -> Result<u64, StoreError> {
         let mut removed = 0;
         loop {
             let batch = self.0.run(|pool| async move { purge_batch(&pool).await });

@@ -38,7 +38,6 @@ use vouchsafe_domain::ids::WebhookId;
 
 use self::endpoint::LeaseHolder;
 use super::database::Database;
-use super::error::unavailable;
 use super::node::PgNode;
 use super::node_identity::NodeIdentity;
 
@@ -102,7 +101,7 @@ impl Outbox for PgOutbox {
             let leased = self
                 .database
                 .run(move |pool| async move { lease::acquire_lease(&pool, webhook_id, &node).await });
-            leased.await.map_err(|error| unavailable(&error))
+            leased.await.map_err(Unavailable::from)
         })
     }
 
@@ -126,7 +125,7 @@ impl Outbox for PgOutbox {
             let page = self
                 .database
                 .run(move |pool| async move { flush::flush(&pool, &holder, request).await });
-            page.await.map_err(|error| unavailable(&error))
+            page.await.map_err(Unavailable::from)
         })
     }
 }

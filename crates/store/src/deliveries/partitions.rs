@@ -11,6 +11,7 @@
 use sqlx::{Executor as _, PgPool};
 use time::{Date, Duration};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 
 use crate::deliveries::DeliveryLog;
 
@@ -35,9 +36,9 @@ impl DeliveryLog {
     /// Creates the partitions of the next days and drops those of which every attempt is older than `days`, by the database's clock.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer or refuses to create a partition.
+    /// [`StoreError`] when the database does not answer or refuses to create a partition.
     #[boxed]
-    pub async fn maintain_attempt_partitions(&self, days: u16) -> Result<PartitionChanges, sqlx::Error> {
+    pub async fn maintain_attempt_partitions(&self, days: u16) -> Result<PartitionChanges, StoreError> {
         self.0
             .run(move |pool| async move { maintain(&pool, i64::from(days)).await })
             .await

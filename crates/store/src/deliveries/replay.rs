@@ -10,6 +10,7 @@ use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::delivery::view::DeliveryView;
@@ -46,7 +47,7 @@ impl DeliveryLog {
     /// Schedules events to be sent to an endpoint again.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn replay_events(
         &self,
@@ -54,7 +55,7 @@ impl DeliveryLog {
         webhook_id: WebhookId,
         request: ReplayRequest,
         actor: AuditActor,
-    ) -> Result<ReplayOutcome, sqlx::Error> {
+    ) -> Result<ReplayOutcome, StoreError> {
         let key = EndpointKey {
             partner_id,
             webhook_id,
@@ -67,13 +68,13 @@ impl DeliveryLog {
     /// Schedules a delivery to be sent again and returns its new state. `None` if it does not exist or its event is not in the feed.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn replay(
         &self,
         delivery_id: DeliveryId,
         actor: AuditActor,
-    ) -> Result<Option<DeliveryView>, sqlx::Error> {
+    ) -> Result<Option<DeliveryView>, StoreError> {
         self.0
             .run(move |pool| async move {
                 let Some(before) = find_delivery(delivery_id).fetch_optional(&pool).await? else {

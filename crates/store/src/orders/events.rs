@@ -4,6 +4,7 @@
 use sqlx::PgPool;
 use time::{Duration, OffsetDateTime};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::delivery::CommittedEvents;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
@@ -23,7 +24,7 @@ impl Orders {
     /// `limit` commits.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer, or has events that cannot be decoded.
+    /// [`StoreError`] when the database does not answer, or has events that cannot be decoded.
     #[boxed]
     pub async fn list_events(
         &self,
@@ -32,7 +33,7 @@ impl Orders {
         created_at: OffsetDateTime,
         after: u32,
         limit: usize,
-    ) -> Result<Vec<CommittedEvents>, sqlx::Error> {
+    ) -> Result<Vec<CommittedEvents>, StoreError> {
         self.0
             .run(move |pool| async move {
                 let first = find_first(&pool, partner_id, order_id, created_at).await?;

@@ -13,6 +13,7 @@
 
 use sqlx::{PgPool, Postgres, QueryBuilder};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::filter::OrderSearch;
@@ -25,14 +26,14 @@ impl Orders {
     /// Lists up to `limit` orders older than `before`, newest first: those of all partners, or of the one in the search.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn search(
         &self,
         search: OrderSearch,
         before: Option<OrderId>,
         limit: usize,
-    ) -> Result<Vec<Order>, sqlx::Error> {
+    ) -> Result<Vec<Order>, StoreError> {
         self.0
             .run(move |pool| async move { list(&pool, &search, before, limit).await })
             .await

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
@@ -29,9 +30,9 @@ impl Purchases {
     /// Lists the vendor references of the vouchers stored for a purchase.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn list_bought_references(&self, key: PurchaseKey) -> Result<Vec<String>, sqlx::Error> {
+    pub async fn list_bought_references(&self, key: PurchaseKey) -> Result<Vec<String>, StoreError> {
         let statement = sqlx::query!(
             r#"SELECT vendor_reference AS "vendor_reference!"
                FROM codes
@@ -45,9 +46,9 @@ impl Purchases {
     /// Stores the result of a request, unless the purchase was ended meanwhile.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn record_update(&self, update: PurchaseUpdate) -> Result<(), sqlx::Error> {
+    pub async fn record_update(&self, update: PurchaseUpdate) -> Result<(), StoreError> {
         let statement = sqlx::query!(
             "UPDATE purchases
                 SET last_response = $2,
@@ -69,9 +70,9 @@ impl Purchases {
     /// of the vendor or product, and from before a later sale.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn list_out_of_stock_skus(&self, age: Duration) -> Result<Vec<Sku>, sqlx::Error> {
+    pub async fn list_out_of_stock_skus(&self, age: Duration) -> Result<Vec<Sku>, StoreError> {
         let statement = sqlx::query_as!(
             Sku,
             r#"SELECT DISTINCT p.product_id AS "product_id: ProductId", p.denomination AS "denomination: Amount"

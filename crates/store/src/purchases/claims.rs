@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 
 use uuid::Uuid;
@@ -20,9 +21,9 @@ impl Purchases {
     /// Lists up to `limit` unclaimed purchases of a vendor that are due for a request, those that are due longest first.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn list_due(&self, vendor: String, limit: usize) -> Result<Vec<DuePurchase>, sqlx::Error> {
+    pub async fn list_due(&self, vendor: String, limit: usize) -> Result<Vec<DuePurchase>, StoreError> {
         let statement = sqlx::query_as!(
             DuePurchase,
             r#"SELECT purchase_id AS "purchase_id!", order_id AS "order_id!: OrderId" FROM list_due_purchases_v1($1, $2)"#,
@@ -35,13 +36,13 @@ impl Purchases {
     /// Claims a due purchase and marks its request as sent, since the vendor may know it from now on. `None` if it is claimed or not due.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn claim(
         &self,
         node: String,
         purchase_id: Uuid,
-    ) -> Result<Option<ClaimedPurchase>, sqlx::Error> {
+    ) -> Result<Option<ClaimedPurchase>, StoreError> {
         let statement = sqlx::query!(
             r#"WITH due AS MATERIALIZED (
                 SELECT p.purchase_id, p.sent
@@ -81,9 +82,9 @@ impl Purchases {
     /// Releases the claims of earlier incarnations of this node on a vendor's purchases.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn release_claims(&self, node: String, vendor: String) -> Result<(), sqlx::Error> {
+    pub async fn release_claims(&self, node: String, vendor: String) -> Result<(), StoreError> {
         let statement = sqlx::query!(
             "UPDATE purchases
                 SET claimed_until = NULL
@@ -97,9 +98,9 @@ impl Purchases {
     /// Releases a claim. The purchase is due for a retry after this time; `None` ends it. An ended purchase stays ended.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn reschedule(&self, purchase_id: Uuid, after: Option<Duration>) -> Result<(), sqlx::Error> {
+    pub async fn reschedule(&self, purchase_id: Uuid, after: Option<Duration>) -> Result<(), StoreError> {
         let statement = sqlx::query!(
             "UPDATE purchases
                 SET ended = ended OR $2::double precision IS NULL,
@@ -115,9 +116,9 @@ impl Purchases {
     /// Makes an open purchase due at once.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn expedite(&self, purchase_id: Uuid) -> Result<(), sqlx::Error> {
+    pub async fn expedite(&self, purchase_id: Uuid) -> Result<(), StoreError> {
         let statement = sqlx::query!(
             "UPDATE purchases SET next_at = clock_timestamp() WHERE purchase_id = $1 AND NOT ended",
             purchase_id,
@@ -130,9 +131,9 @@ impl Purchases {
     /// be calling the vendor.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn expedite_after_clock_change(&self) -> Result<(), sqlx::Error> {
+    pub async fn expedite_after_clock_change(&self) -> Result<(), StoreError> {
         let statement = sqlx::query!(
             "UPDATE purchases
                 SET next_at = LEAST(next_at, clock_timestamp()),

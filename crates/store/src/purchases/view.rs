@@ -9,6 +9,7 @@ use sqlx::postgres::PgRow;
 use uuid::Uuid;
 use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Currency};
@@ -83,23 +84,23 @@ impl Purchases {
     /// Finds a purchase.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn find_view(&self, purchase_id: Uuid) -> Result<Option<PurchaseView>, sqlx::Error> {
+    pub async fn find_view(&self, purchase_id: Uuid) -> Result<Option<PurchaseView>, StoreError> {
         self.0.fetch_optional(find(purchase_id)).await
     }
 
     /// Lists up to `limit` purchases older than `before`, newest first.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,
         filter: PurchaseFilter,
         before: Option<Uuid>,
         limit: usize,
-    ) -> Result<Vec<PurchaseView>, sqlx::Error> {
+    ) -> Result<Vec<PurchaseView>, StoreError> {
         let statement = select_views!(
             "($1::text IS NULL OR p.vendor = $1)
                 AND ($2::text IS NULL OR p.ended = ($2 = 'ended'))
@@ -120,14 +121,14 @@ impl Purchases {
     /// Ends a purchase on behalf of an operator. Idempotent.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn end(
         &self,
         purchase_id: Uuid,
         reason: String,
         actor: AuditActor,
-    ) -> Result<EndPurchaseOutcome, sqlx::Error> {
+    ) -> Result<EndPurchaseOutcome, StoreError> {
         self.0
             .run(move |pool| async move { end(&pool, purchase_id, &reason, &actor).await })
             .await

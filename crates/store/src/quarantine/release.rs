@@ -4,6 +4,7 @@ use serde::Serialize;
 use sqlx::PgConnection;
 use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::product::Sku;
 
@@ -67,13 +68,13 @@ impl Quarantine {
     /// of SKUs for which orders wait is reserved for them.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. The part may be released.
+    /// [`StoreError`] when the database does not answer. The part may be released.
     #[boxed]
     pub async fn release(
         &self,
         request: StockRelease,
         actor: AuditActor,
-    ) -> Result<ReleaseOutcome, sqlx::Error> {
+    ) -> Result<ReleaseOutcome, StoreError> {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;

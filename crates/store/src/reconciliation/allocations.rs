@@ -8,6 +8,7 @@
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection, PgPool};
 use time::{Date, OffsetDateTime};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::reconciliation::allocations::{
     BatchAllocations, DayAllocations, RecordsAvailability, VoucherSource,
 };
@@ -25,9 +26,9 @@ impl Reconciliations {
     /// Counts the allocations of the oldest due day, and returns the day. `None` if no day is due, or another node counts one.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. The day stays due.
+    /// [`StoreError`] when the database does not answer. The day stays due.
     #[boxed]
-    pub async fn count_due_day(&self) -> Result<Option<Date>, sqlx::Error> {
+    pub async fn count_due_day(&self) -> Result<Option<Date>, StoreError> {
         if self
             .0
             .run(|pool| async move { find_due_day(&pool).await })
@@ -50,9 +51,9 @@ impl Reconciliations {
     /// Finds the allocations of a day; `None` if they were not counted yet.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn find_allocations(&self, day: Date) -> Result<Option<DayAllocations>, sqlx::Error> {
+    pub async fn find_allocations(&self, day: Date) -> Result<Option<DayAllocations>, StoreError> {
         self.0
             .run(move |pool| async move { find_allocations(&pool, day).await })
             .await

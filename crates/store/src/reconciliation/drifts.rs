@@ -6,6 +6,7 @@ use sqlx::{PgConnection, PgPool};
 use time::Date;
 use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::ids::{DriftId, OrderId, PartnerId, VoucherId};
 use vouchsafe_domain::reconciliation::DriftKind;
@@ -60,14 +61,14 @@ impl Drifts {
     /// Lists up to `limit` drifts older than `before`, newest first.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,
         filter: DriftFilter,
         before: Option<DriftId>,
         limit: usize,
-    ) -> Result<Vec<Drift>, sqlx::Error> {
+    ) -> Result<Vec<Drift>, StoreError> {
         let statement = query_drifts!(
             "SELECT",
             "FROM drifts
@@ -91,13 +92,13 @@ impl Drifts {
     /// Sets the resolution of a drift and writes an audit entry. `None` if the drift does not exist.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn resolve(
         &self,
         request: ResolveDriftRequest,
         actor: AuditActor,
-    ) -> Result<Option<Drift>, sqlx::Error> {
+    ) -> Result<Option<Drift>, StoreError> {
         self.0
             .run(move |pool| async move { resolve(&pool, &request, &actor).await })
             .await

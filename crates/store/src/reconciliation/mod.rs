@@ -26,6 +26,7 @@ mod vendor_records;
 use std::time::Duration;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection};
@@ -101,25 +102,25 @@ impl Reconciliations {
     /// Loads a vendor's records, compares them with our purchases, and replaces the previous result of the day.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. The result may have been written; repeating is safe.
+    /// [`StoreError`] when the database does not answer. The result may have been written; repeating is safe.
     #[boxed]
     pub async fn reconcile(
         &self,
         run: ReconciliationRun,
         messages: Receiver<RecordsMessage>,
-    ) -> Result<ReconciliationOutcome, sqlx::Error> {
+    ) -> Result<ReconciliationOutcome, StoreError> {
         let options = self.0.connect_options().options(SESSION_SETTINGS);
         self.0
-            .run_detached(async move { reconcile(&options, &run, messages).await })
+            .run_detached(async move { Ok(reconcile(&options, &run, messages).await?) })
             .await
     }
 
     /// Returns the database's clock, which defines the days.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn database_time(&self) -> Result<OffsetDateTime, sqlx::Error> {
+    pub async fn database_time(&self) -> Result<OffsetDateTime, StoreError> {
         self.0
             .run(|pool| async move {
                 sqlx::query_scalar!(r#"SELECT clock_timestamp() AS "now!""#)

@@ -4,6 +4,7 @@
 use sqlx::PgPool;
 use time::Date;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::reconciliation::partner_day::PartnerDay;
 use vouchsafe_domain::reconciliation::result::ReconciliationSummary;
@@ -15,14 +16,14 @@ impl Reconciliations {
     /// Finds a partner's part of a day with up to `limit` drifts; `None` if the day was not reconciled.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_partner_day(
         &self,
         partner_id: PartnerId,
         day: Date,
         limit: usize,
-    ) -> Result<Option<PartnerDay>, sqlx::Error> {
+    ) -> Result<Option<PartnerDay>, StoreError> {
         self.0
             .run(move |pool| async move { find_partner_day(&pool, partner_id, day, limit).await })
             .await

@@ -3,6 +3,7 @@
 use sqlx::PgConnection;
 use time::{Date, Duration, OffsetDateTime};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::reconciliation::day::{self, AdjacentDays, Span};
 use vouchsafe_domain::reconciliation::merge::Tally;
@@ -17,9 +18,9 @@ impl Reconciliations {
     /// Lists the reconciliations of a day by vendor. Not paginated: vendors are created by hand, so there are few.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn list(&self, day: Date) -> Result<Vec<Reconciliation>, sqlx::Error> {
+    pub async fn list(&self, day: Date) -> Result<Vec<Reconciliation>, StoreError> {
         let statement = sqlx::query!(
             r#"SELECT vendor, COALESCE(requested_until > now(), false) AS "is_requested!", attempts, next_at,
                     last_error, source AS "source: RecordsSource", started_at, generated_at, recorded, matched,
@@ -59,13 +60,13 @@ impl Reconciliations {
     /// Lists up to `limit` days before `before`, newest first. Counts every day: there is a row per vendor and day.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_days(
         &self,
         before: Option<Date>,
         limit: usize,
-    ) -> Result<Vec<ReconciledDay>, sqlx::Error> {
+    ) -> Result<Vec<ReconciledDay>, StoreError> {
         let days = sqlx::query_as!(
             ReconciledDay,
             r#"SELECT d.day AS "day!",

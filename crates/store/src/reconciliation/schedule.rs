@@ -7,6 +7,7 @@
 use time::{Date, OffsetDateTime};
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::vendor::AdapterKind;
 
 use crate::reconciliation::Reconciliations;
@@ -48,9 +49,9 @@ impl Reconciliations {
     /// Claims the oldest due day of a vendor whose adapter lists its sales, except for these vendors.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn claim(&self, excluded: Vec<String>) -> Result<Option<ClaimedDay>, sqlx::Error> {
+    pub async fn claim(&self, excluded: Vec<String>) -> Result<Option<ClaimedDay>, StoreError> {
         let adapters: Vec<AdapterKind> = AdapterKind::WITH_RECORDS.to_vec();
         let statement = sqlx::query_as!(
             ClaimedDay,
@@ -111,14 +112,14 @@ impl Reconciliations {
     /// entries.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn request(
         &self,
         day: Date,
         vendors: Vec<String>,
         actor: AuditActor,
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<(), StoreError> {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
@@ -163,9 +164,9 @@ impl Reconciliations {
     /// Records why the comparison of a day failed, and schedules a retry with exponential backoff.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn record_failure(&self, vendor: String, day: Date, reason: String) -> Result<(), sqlx::Error> {
+    pub async fn record_failure(&self, vendor: String, day: Date, reason: String) -> Result<(), StoreError> {
         let statement = sqlx::query!(
             "UPDATE reconciliations
                 SET attempts = attempts + 1,
@@ -184,9 +185,9 @@ impl Reconciliations {
     /// Lists the status of each vendor that was ever compared.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn list_statuses(&self) -> Result<Vec<ReconciliationStatus>, sqlx::Error> {
+    pub async fn list_statuses(&self) -> Result<Vec<ReconciliationStatus>, StoreError> {
         let statement = sqlx::query_as!(
             ReconciliationStatus,
             r#"SELECT v.vendor_id AS vendor,

@@ -5,6 +5,7 @@
 
 use sqlx::PgPool;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
@@ -40,9 +41,9 @@ impl Stock {
     /// Lists some codes without a code index, the oldest first.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn list_unindexed_codes(&self) -> Result<Vec<UnindexedCode>, sqlx::Error> {
+    pub async fn list_unindexed_codes(&self) -> Result<Vec<UnindexedCode>, StoreError> {
         let statement = sqlx::query!(
             r#"SELECT c.code_id, c.product_id AS "product_id: ProductId", c.denomination AS "denomination: Amount", p.brand,
                       c.key_id, c.nonce, c.ciphertext
@@ -69,12 +70,9 @@ impl Stock {
     /// concurrent calls, all nodes but one do nothing.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer, or a concurrent import has stored one of the codes. Repeating is safe.
+    /// [`StoreError`] when the database does not answer, or a concurrent import has stored one of the codes. Repeating is safe.
     #[boxed]
-    pub async fn store_code_indexes(
-        &self,
-        updates: Vec<CodeIndexUpdate>,
-    ) -> Result<Vec<CodeId>, sqlx::Error> {
+    pub async fn store_code_indexes(&self, updates: Vec<CodeIndexUpdate>) -> Result<Vec<CodeId>, StoreError> {
         self.0
             .run(move |pool| async move { store_code_indexes(&pool, &updates).await })
             .await

@@ -6,6 +6,7 @@
 
 use sqlx::PgPool;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 
 use crate::stock::Stock;
@@ -17,9 +18,9 @@ impl Stock {
     /// Counts a batch of emptied chunks and returns whether there may be more. Concurrent calls count different chunks.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. The next call repeats the work.
+    /// [`StoreError`] when the database does not answer. The next call repeats the work.
     #[boxed]
-    pub async fn count_emptied_chunks(&self) -> Result<bool, sqlx::Error> {
+    pub async fn count_emptied_chunks(&self) -> Result<bool, StoreError> {
         let counted = self.0.run(|pool| async move { count_batch(&pool).await }).await?;
         Ok(counted == to_bigint(MAX_CHUNKS))
     }

@@ -15,6 +15,7 @@ use sqlx::{PgConnection, PgPool};
 use time::Date;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
@@ -47,9 +48,9 @@ impl Stock {
     /// Removes a batch of expired vouchers from sale. Idempotent. On concurrent calls, all nodes but one do nothing.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. The next call repeats the work.
+    /// [`StoreError`] when the database does not answer. The next call repeats the work.
     #[boxed]
-    pub async fn expire_batch(&self) -> Result<ExpiryBatch, sqlx::Error> {
+    pub async fn expire_batch(&self) -> Result<ExpiryBatch, StoreError> {
         self.0.run(|pool| async move { expire_batch(&pool).await }).await
     }
 }

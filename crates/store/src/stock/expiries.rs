@@ -2,6 +2,7 @@
 
 use sqlx::PgPool;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::stock::level::ExpiringStock;
 
 use crate::stock::Stock;
@@ -10,12 +11,12 @@ impl Stock {
     /// Counts the available vouchers by month of expiry, optionally of one product; those that never expire come last.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn count_by_expiry(
         &self,
         product_id: Option<String>,
-    ) -> Result<Vec<ExpiringStock>, sqlx::Error> {
+    ) -> Result<Vec<ExpiringStock>, StoreError> {
         self.0
             .run(move |pool| async move { count(&pool, product_id).await })
             .await

@@ -2,6 +2,7 @@
 
 use sqlx::PgPool;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::stock::level::StockLevel;
 
 use super::to_bigint;
@@ -11,14 +12,14 @@ impl Stock {
     /// Lists the levels of up to `limit` SKUs after `after` in SKU order, optionally of one product.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_levels(
         &self,
         product_id: Option<String>,
         after: Option<(String, i64)>,
         limit: usize,
-    ) -> Result<Vec<StockLevel>, sqlx::Error> {
+    ) -> Result<Vec<StockLevel>, StoreError> {
         self.0
             .run(move |pool| async move { levels(&pool, product_id, after, limit).await })
             .await

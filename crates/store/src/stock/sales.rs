@@ -6,6 +6,7 @@
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::stock::level::{SoldBaseline, StockLevel};
 
 use crate::stock::Stock;
@@ -14,9 +15,9 @@ impl Stock {
     /// Stores the numbers of sold vouchers that have changed within the last hour or later.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn record_sold(&self, levels: &[StockLevel]) -> Result<(), sqlx::Error> {
+    pub async fn record_sold(&self, levels: &[StockLevel]) -> Result<(), StoreError> {
         let (products, denominations) = skus(levels);
         let sold: Vec<i64> = levels.iter().map(|level| level.sold).collect();
         self.0
@@ -28,12 +29,12 @@ impl Stock {
     /// that.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_sold_baselines(
         &self,
         levels: &[StockLevel],
-    ) -> Result<Vec<Option<SoldBaseline>>, sqlx::Error> {
+    ) -> Result<Vec<Option<SoldBaseline>>, StoreError> {
         let (products, denominations) = skus(levels);
         self.0
             .run(move |pool| async move { baselines(&pool, &products, &denominations).await })
@@ -43,9 +44,9 @@ impl Stock {
     /// Deletes counts that no week begins with any more.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn purge_sold(&self) -> Result<(), sqlx::Error> {
+    pub async fn purge_sold(&self) -> Result<(), StoreError> {
         self.0.run(|pool| async move { purge(&pool).await }).await
     }
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
@@ -48,14 +49,14 @@ impl Stock {
     /// Removes vouchers from sale. Idempotent.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. Part of the vouchers may be void.
+    /// [`StoreError`] when the database does not answer. Part of the vouchers may be void.
     #[boxed]
     pub async fn void(
         &self,
         target: VoidTarget,
         reason: String,
         actor: AuditActor,
-    ) -> Result<VoidOutcome, sqlx::Error> {
+    ) -> Result<VoidOutcome, StoreError> {
         match target {
             VoidTarget::Sku(sku) => self.void_sku(sku, reason, actor).await,
             VoidTarget::Codes(product_id, codes) => self
@@ -66,12 +67,7 @@ impl Stock {
     }
 
     /// One transaction and audit entry per group of chunks: a SKU may have thousands.
-    async fn void_sku(
-        &self,
-        sku: Sku,
-        reason: String,
-        actor: AuditActor,
-    ) -> Result<VoidOutcome, sqlx::Error> {
+    async fn void_sku(&self, sku: Sku, reason: String, actor: AuditActor) -> Result<VoidOutcome, StoreError> {
         let chunks = sqlx::query!(
             "SELECT chunk_id
                FROM chunks

@@ -15,6 +15,7 @@
 
 use sqlx::{PgPool, Postgres, QueryBuilder};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::{restrict_period, to_bigint};
 use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId};
 use vouchsafe_domain::ledger::LedgerKind;
@@ -34,7 +35,7 @@ impl Transactions {
     /// Lists up to `limit` ledger entries of a partner after the cursor, newest first.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,
@@ -42,7 +43,7 @@ impl Transactions {
         filter: TransactionFilter,
         after: Option<LedgerCursor>,
         limit: usize,
-    ) -> Result<LedgerPage, sqlx::Error> {
+    ) -> Result<LedgerPage, StoreError> {
         self.0
             .run(move |pool| async move {
                 // One extra entry per wallet tells whether there is another page.

@@ -4,6 +4,7 @@ use sqlx::PgConnection;
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::Webhook;
 use vouchsafe_security::vault::fingerprint::FingerprintKey;
@@ -28,7 +29,7 @@ impl Webhooks {
     /// Removes an endpoint and its deliveries. Returns `false` if it does not exist.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn remove(
         &self,
@@ -36,7 +37,7 @@ impl Webhooks {
         webhook_id: WebhookId,
         url_key: FingerprintKey,
         actor: AuditActor,
-    ) -> Result<bool, sqlx::Error> {
+    ) -> Result<bool, StoreError> {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
@@ -76,13 +77,13 @@ impl Webhooks {
     /// Sets a new secret and returns until when the old one signs in addition, or `None` if the endpoint does not exist.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn rotate_secret(
         &self,
         rotation: WebhookSecretRotation,
         actor: AuditActor,
-    ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
+    ) -> Result<Option<OffsetDateTime>, StoreError> {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
@@ -116,13 +117,13 @@ impl Webhooks {
     /// `None` if the endpoint does not exist.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn enable(
         &self,
         webhook_id: WebhookId,
         actor: AuditActor,
-    ) -> Result<Option<Webhook>, sqlx::Error> {
+    ) -> Result<Option<Webhook>, StoreError> {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;

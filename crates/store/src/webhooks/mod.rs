@@ -11,6 +11,7 @@ mod retry;
 
 use sqlx::postgres::PgRow;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};
 use vouchsafe_domain::event_kind::{EventKind, EventKinds};
@@ -73,9 +74,9 @@ impl Webhooks {
     /// Lists the endpoints of a partner, oldest first.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
-    pub async fn list_by_partner(&self, partner_id: PartnerId) -> Result<Vec<Webhook>, sqlx::Error> {
+    pub async fn list_by_partner(&self, partner_id: PartnerId) -> Result<Vec<Webhook>, StoreError> {
         let statement = select_webhooks!("WHERE w.partner_id = $1 ORDER BY w.webhook_id", partner_id as _);
         self.0.fetch_all(statement).await
     }
@@ -83,27 +84,27 @@ impl Webhooks {
     /// Finds an endpoint, of this partner if given.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find(
         &self,
         partner_id: Option<PartnerId>,
         webhook_id: WebhookId,
-    ) -> Result<Option<Webhook>, sqlx::Error> {
+    ) -> Result<Option<Webhook>, StoreError> {
         self.0.fetch_optional(find(partner_id, webhook_id)).await
     }
 
     /// Lists up to `limit` endpoints older than `before`, newest first.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,
         filter: WebhookFilter,
         before: Option<WebhookId>,
         limit: usize,
-    ) -> Result<Vec<Webhook>, sqlx::Error> {
+    ) -> Result<Vec<Webhook>, StoreError> {
         let statement = select_webhooks!(
             "WHERE ($1::uuid IS NULL OR w.partner_id = $1)
                AND ($2::uuid IS NULL OR w.webhook_id < $2)
@@ -125,13 +126,13 @@ impl Webhooks {
     /// Finds URL and sealed secrets of an endpoint, for a test delivery.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_target(
         &self,
         partner_id: PartnerId,
         webhook_id: WebhookId,
-    ) -> Result<Option<WebhookTarget>, sqlx::Error> {
+    ) -> Result<Option<WebhookTarget>, StoreError> {
         let statement = sqlx::query!(
             "SELECT url, secret, previous_secret, previous_until
                FROM webhooks

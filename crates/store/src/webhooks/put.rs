@@ -3,6 +3,7 @@
 use sqlx::{PgConnection, PgTransaction};
 use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::event_kind::EventKinds;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::Webhook;
@@ -50,13 +51,13 @@ impl Webhooks {
     /// Registers or updates an endpoint.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn put(
         &self,
         request: PutWebhookRequest,
         actor: AuditActor,
-    ) -> Result<PutWebhookOutcome, sqlx::Error> {
+    ) -> Result<PutWebhookOutcome, StoreError> {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;

@@ -3,6 +3,7 @@
 use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
 use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::Webhook;
 
@@ -18,14 +19,14 @@ impl Webhooks {
     /// lease, so that its attempts in flight are not repeated: its holder reads the due rows after the next poll.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn retry(
         &self,
         partner_id: Option<PartnerId>,
         webhook_id: WebhookId,
         actor: AuditActor,
-    ) -> Result<Option<Webhook>, sqlx::Error> {
+    ) -> Result<Option<Webhook>, StoreError> {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;

@@ -1,0 +1,82 @@
+//! What the error of a failed operation says about its effect.
+
+use sqlx::{Executor as _, PgPool};
+use tokio::runtime::Handle;
+use vouchsafe_domain::operator::Role;
+use vouchsafe_store::{AuditActor, PgStore, StoreError};
+use vouchsafe_test_harness::Database;
+
+/// Tables whose rows fail the commit, and end the connection during it.
+const FAILING_COMMITS: &str = "
+    CREATE FUNCTION fail_commit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+    BEGIN
+        IF TG_TABLE_NAME = 'ended' THEN
+            PERFORM pg_terminate_backend(pg_backend_pid());
+        ELSE
+            RAISE EXCEPTION 'no';
+        END IF;
+        RETURN NULL;
+    END $$;
+    CREATE TABLE rejected ();
+    CREATE TABLE ended ();
+    CREATE CONSTRAINT TRIGGER fail AFTER INSERT ON rejected DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION fail_commit();
+    CREATE CONSTRAINT TRIGGER fail AFTER INSERT ON ended DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION fail_commit()";
+
+const fn is_not_written(error: &StoreError) -> bool {
+    matches!(error, StoreError::NotWritten(_))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failure_is_not_written_only_if_the_server_rejects_it() {
+    let database = Database::create().await;
+    let pool = PgPool::connect_with(database.options()).await.unwrap();
+    pool.execute(FAILING_COMMITS).await.unwrap();
+    let store = PgStore::open(database.options(), Handle::current()).database;
+    let insert = async |statement: &'static str| {
+        let work = async move |pool: PgPool| {
+            let mut transaction = pool.begin().await?;
+            transaction.execute(statement).await?;
+            transaction.commit().await
+        };
+        store.run(work).await.unwrap_err()
+    };
+    for (statement, expected) in [
+        ("SELECT 1 / 0", true),
+        ("INSERT INTO rejected DEFAULT VALUES", true),
+        ("INSERT INTO ended DEFAULT VALUES", false),
+    ] {
+        let error = insert(statement).await;
+        assert_eq!(is_not_written(&error), expected, "{statement}: {error:?}");
+    }
+    // The second one is what a connection pooler reports that has lost its server.
+    for statement in [
+        "SELECT pg_terminate_backend(pg_backend_pid())",
+        "DO $$ BEGIN RAISE EXCEPTION 'lost' USING ERRCODE = '08006'; END $$",
+    ] {
+        let error = store.execute(sqlx::query(statement)).await.unwrap_err();
+        assert!(!is_not_written(&error), "outside a transaction: {error:?}");
+    }
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failure_before_anything_is_sent_is_not_written() {
+    let database = Database::create().await;
+    for options in [
+        database.options().socket("/nonexistent"),
+        database.options().database("nonexistent"),
+        database.options().username("nonexistent"),
+    ] {
+        let store = PgStore::open(options, Handle::current()).database;
+        let error = store.execute(sqlx::query("SELECT 1")).await.unwrap_err();
+        assert!(is_not_written(&error), "{error:?}");
+    }
+    // Its vault is locked.
+    let operators = PgStore::open(database.options(), Handle::current()).operators;
+    let created = operators.create("jane".parse().unwrap(), Role::Viewer, true, AuditActor::service());
+    let error = created.await.unwrap_err();
+    assert!(is_not_written(&error), "{error:?}");
+    database.remove().await;
+}
