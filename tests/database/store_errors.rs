@@ -1,9 +1,11 @@
 //! What the error of a failed operation says about its effect.
 
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
 use sqlx::{Executor as _, PgPool};
 use tokio::runtime::Handle;
 use vouchsafe_domain::operator::Role;
-use vouchsafe_store::{AuditActor, PgStore, StoreError};
+use vouchsafe_store::{AuditActor, ConnectionMetrics, ConnectionSettings, PgStore, StoreError};
 use vouchsafe_test_harness::Database;
 
 /// Tables whose rows fail the commit, and end the connection during it.
@@ -35,16 +37,15 @@ async fn failure_is_not_written_only_if_the_server_rejects_it() {
     pool.execute(FAILING_COMMITS).await.unwrap();
     let store = PgStore::open(database.options(), Handle::current()).database;
     let insert = async |statement: &'static str| {
-        let work = async move |pool: PgPool| {
-            let mut transaction = pool.begin().await?;
-            transaction.execute(statement).await?;
-            transaction.commit().await
-        };
-        store.run(work).await.unwrap_err()
+        let inserted = store.transaction("row.insert", move |transaction| {
+            Box::pin(async move { (&mut **transaction).execute(statement).await.map(drop) })
+        });
+        inserted.await.unwrap_err()
     };
     for (statement, expected) in [
         ("SELECT 1 / 0", true),
         ("INSERT INTO rejected DEFAULT VALUES", true),
+        ("SELECT pg_terminate_backend(pg_backend_pid())", true),
         ("INSERT INTO ended DEFAULT VALUES", false),
     ] {
         let error = insert(statement).await;
@@ -57,6 +58,46 @@ async fn failure_is_not_written_only_if_the_server_rejects_it() {
     ] {
         let error = store.execute(sqlx::query(statement)).await.unwrap_err();
         assert!(!is_not_written(&error), "outside a transaction: {error:?}");
+    }
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transaction_commits_unless_its_work_fails_or_abandons_it() {
+    let database = Database::create().await;
+    let pool = PgPool::connect_with(database.options()).await.unwrap();
+    pool.execute("CREATE TABLE written (name text)").await.unwrap();
+    let metrics = ConnectionMetrics::default();
+    let (settings, runtime) = (ConnectionSettings::DEFAULT, Handle::current());
+    let store = PgStore::open_with(database.options(), runtime, settings, &metrics).database;
+    for (name, succeeds) in [("committed", true), ("abandoned", true), ("failed", false)] {
+        let written = store.transaction("row.write", move |transaction| {
+            Box::pin(async move {
+                let insert = sqlx::query("INSERT INTO written VALUES ($1)").bind(name);
+                insert.execute(&mut **transaction).await?;
+                match name {
+                    "abandoned" => transaction.abandon(),
+                    "failed" => return Err(sqlx::Error::RowNotFound),
+                    _ => {}
+                }
+                Ok(())
+            })
+        });
+        let written = written.await;
+        assert_eq!(written.is_ok(), succeeds, "{name}: {written:?}");
+        assert!(written.as_ref().err().is_none_or(is_not_written), "{written:?}");
+    }
+    let rows = sqlx::query_scalar::<_, String>("SELECT name FROM written");
+    assert_eq!(rows.fetch_all(&pool).await.unwrap(), ["committed"]);
+
+    let (mut registry, mut text) = (Registry::default(), String::new());
+    metrics.register(&mut registry);
+    encode(&mut text, &registry).unwrap();
+    for (outcome, count) in [("done", 2), ("not_written", 1)] {
+        let series = format!(
+            "database_transaction_seconds_count{{transaction=\"row.write\",outcome=\"{outcome}\"}} {count}\n"
+        );
+        assert!(text.contains(&series), "{series}{text}");
     }
     database.remove().await;
 }

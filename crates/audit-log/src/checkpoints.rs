@@ -9,10 +9,10 @@
 //! service exports them (`export.rs`). Each checkpoint has an HMAC under a key of the vault, so that the database alone
 //! does not suffice to compute the chain anew.
 
-use sqlx::{Connection as _, PgConnection, PgPool, PgTransaction};
-use vouchsafe_database::boxed;
+use sqlx::PgConnection;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::audit_export::CheckpointRecord;
 use vouchsafe_domain::audit_log::CheckpointRow;
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
@@ -25,9 +25,6 @@ const MAX_ID_LAG: i64 = 100_000;
 
 /// Bounds one statement to a few hundred kilobytes of text.
 const MAX_CHECKPOINT_ENTRIES: usize = 1_000;
-
-/// Until a request gives its connection back to the others: each takes some ten milliseconds.
-const MAX_CHECKPOINTS_PER_RUN: usize = 20;
 
 /// Key of the advisory lock that prevents two checkpoints with the same predecessor. Any otherwise unused number.
 const CHECKPOINT_LOCK: i64 = 0x5653_7365_616c_0000;
@@ -58,9 +55,16 @@ impl AuditLog {
     /// [`StoreError`] when the database does not answer. The next call covers the same entries.
     #[boxed]
     pub async fn write_checkpoint(&self, key: CheckpointKey) -> Result<Option<AuditCheckpoint>, StoreError> {
-        self.0
-            .run(move |pool| async move { write_checkpoint(&pool, &key).await })
-            .await
+        transaction!(self.0, "audit_checkpoint.write", async |transaction| {
+            let locked = sqlx::query_scalar!(
+                r#"SELECT pg_try_advisory_xact_lock($1) AS "locked!""#,
+                CHECKPOINT_LOCK
+            );
+            match locked.fetch_one(&mut **transaction).await? {
+                true => write_next(transaction, &key).await,
+                false => Ok(None),
+            }
+        })
     }
 
     /// Writes an entry of `actor`, and checkpoints over it and all earlier entries. Waits for another node that writes one. Returns the newest
@@ -90,10 +94,14 @@ impl AuditLog {
             .await?;
         loop {
             let mac_key = key.clone();
-            let run = self.0.run(move |pool| async move {
-                write_checkpoints_in_turn(&mut *pool.acquire().await?, &mac_key).await
+            let written = transaction!(self.0, "audit_checkpoint.write", async |transaction| {
+                sqlx::query!("SELECT pg_advisory_xact_lock($1)", CHECKPOINT_LOCK)
+                    .execute(&mut **transaction)
+                    .await?;
+                write_next(transaction, &mac_key).await
             });
-            if run.await? < MAX_CHECKPOINTS_PER_RUN {
+            // Of the other entries another node may have written a checkpoint already, while this one waited for it.
+            if !written?.is_some_and(|checkpoint| checkpoint.is_full()) {
                 break;
             }
         }
@@ -204,53 +212,9 @@ impl AuditLog {
     }
 }
 
-async fn write_checkpoint(
-    pool: &PgPool,
-    key: &CheckpointKey,
-) -> Result<Option<AuditCheckpoint>, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    let locked: bool = sqlx::query_scalar!(
-        r#"SELECT pg_try_advisory_xact_lock($1) AS "locked!""#,
-        CHECKPOINT_LOCK
-    )
-    .fetch_one(&mut *transaction)
-    .await?;
-    if !locked {
-        transaction.rollback().await?;
-        return Ok(None);
-    }
-    write_and_commit(transaction, key).await
-}
-
-/// Returns the number of full checkpoints; below [`MAX_CHECKPOINTS_PER_RUN`] no older entry is left.
-async fn write_checkpoints_in_turn(
-    connection: &mut PgConnection,
-    key: &CheckpointKey,
-) -> Result<usize, sqlx::Error> {
-    for written in 0..MAX_CHECKPOINTS_PER_RUN {
-        // Of the other entries another node may have written a checkpoint already, while this one waited for it.
-        let checkpoint = write_checkpoint_in_turn(connection, key).await?;
-        if !checkpoint.is_some_and(|checkpoint| checkpoint.is_full()) {
-            return Ok(written);
-        }
-    }
-    Ok(MAX_CHECKPOINTS_PER_RUN)
-}
-
-async fn write_checkpoint_in_turn(
-    connection: &mut PgConnection,
-    key: &CheckpointKey,
-) -> Result<Option<AuditCheckpoint>, sqlx::Error> {
-    let mut transaction = connection.begin().await?;
-    sqlx::query!("SELECT pg_advisory_xact_lock($1)", CHECKPOINT_LOCK)
-        .execute(&mut *transaction)
-        .await?;
-    write_and_commit(transaction, key).await
-}
-
 /// The transaction holds the lock.
-async fn write_and_commit(
-    mut transaction: PgTransaction<'_>,
+async fn write_next(
+    connection: &mut PgConnection,
     key: &CheckpointKey,
 ) -> Result<Option<AuditCheckpoint>, sqlx::Error> {
     // A separate statement, whose snapshot includes the checkpoint of the previous lock holder.
@@ -282,9 +246,7 @@ async fn write_and_commit(
         MAX_ID_LAG,
         to_bigint(MAX_CHECKPOINT_ENTRIES),
     );
-    let Some(next) = next.fetch_optional(&mut *transaction).await? else {
-        // At once: a dropped transaction would hold the lock until its connection is back in the pool.
-        transaction.rollback().await?;
+    let Some(next) = next.fetch_optional(&mut *connection).await? else {
         return Ok(None);
     };
     // The advisory lock keeps the number and the chain's last hash until the commit.
@@ -297,9 +259,8 @@ async fn write_and_commit(
         next.hash,
         key.mac(next.number, next.at, &next.hash),
     )
-    .execute(&mut *transaction)
+    .execute(&mut *connection)
     .await?;
-    transaction.commit().await?;
     Ok(Some(AuditCheckpoint {
         number: next.number,
         entries: next.entries.len(),

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use sqlx::PgPool;
 use time::OffsetDateTime;
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_security::security_event::{SecurityEventReason, SecurityEventSummary};
 
@@ -47,26 +46,23 @@ impl AuditLog {
     /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn write_forged_grants(&self, forged: BTreeSet<ForgedGrant>) -> Result<(), StoreError> {
-        self.0
-            .run(move |pool| async move {
-                let actor = AuditActor::service();
-                let action = SecurityEventReason::ForgedGrant.audit_action();
-                let mut transaction = pool.begin().await?;
-                for row in &forged {
-                    crate::write_of_partner(
-                        &mut transaction,
-                        &actor,
-                        row.partner_id,
-                        action,
-                        &row.subject,
-                        NO_STATE,
-                        Some(row),
-                    )
-                    .await?;
-                }
-                transaction.commit().await
-            })
-            .await
+        transaction!(self.0, "forged_grant.write", async |transaction| {
+            let actor = AuditActor::service();
+            let action = SecurityEventReason::ForgedGrant.audit_action();
+            for row in &forged {
+                crate::write_of_partner(
+                    transaction,
+                    &actor,
+                    row.partner_id,
+                    action,
+                    &row.subject,
+                    NO_STATE,
+                    Some(row),
+                )
+                .await?;
+            }
+            Ok(())
+        })
     }
 
     /// Writes an entry per summary. After an error that leaves the outcome open they may exist, and be written again.
@@ -75,40 +71,35 @@ impl AuditLog {
     /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn write_security_events(&self, events: Vec<SecurityEventSummary>) -> Result<(), StoreError> {
-        self.0
-            .run(move |pool| async move { write(&pool, &events).await })
-            .await
+        transaction!(self.0, "security_event.write", async |transaction| {
+            let actor = AuditActor::service();
+            for event in &events {
+                let credential = event.key.credential;
+                let client = event.key.client;
+                let client = client.map_or_else(|| MANY_CLIENTS.to_owned(), |client| client.to_string());
+                let credential_id = credential.map(|credential| credential.credential_id);
+                let subject = credential_id.map_or_else(|| client.clone(), |id| id.to_string());
+                let partner_id = credential.map(|credential| credential.partner_id);
+                let recorded = RecordedEvents {
+                    partner_id,
+                    credential_id,
+                    client,
+                    count: event.count,
+                    first_at: event.first_at,
+                    last_at: event.last_at,
+                };
+                crate::write_of_partner(
+                    transaction,
+                    &actor,
+                    partner_id,
+                    event.key.reason.audit_action(),
+                    &subject,
+                    NO_STATE,
+                    Some(&recorded),
+                )
+                .await?;
+            }
+            Ok(())
+        })
     }
-}
-
-async fn write(pool: &PgPool, events: &[SecurityEventSummary]) -> Result<(), sqlx::Error> {
-    let actor = AuditActor::service();
-    let mut transaction = pool.begin().await?;
-    for event in events {
-        let credential = event.key.credential;
-        let client = event.key.client;
-        let client = client.map_or_else(|| MANY_CLIENTS.to_owned(), |client| client.to_string());
-        let credential_id = credential.map(|credential| credential.credential_id);
-        let subject = credential_id.map_or_else(|| client.clone(), |id| id.to_string());
-        let partner_id = credential.map(|credential| credential.partner_id);
-        let recorded = RecordedEvents {
-            partner_id,
-            credential_id,
-            client,
-            count: event.count,
-            first_at: event.first_at,
-            last_at: event.last_at,
-        };
-        crate::write_of_partner(
-            &mut transaction,
-            &actor,
-            partner_id,
-            event.key.reason.audit_action(),
-            &subject,
-            NO_STATE,
-            Some(&recorded),
-        )
-        .await?;
-    }
-    transaction.commit().await
 }

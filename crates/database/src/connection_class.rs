@@ -13,6 +13,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 use super::connection_pool::{ACQUIRE_TIMEOUT, DEADLINE, PoolLimits, PoolMetrics};
+use super::transaction::TransactionMetrics;
 
 /// Connections of batch workers: two each of claims and code retrievals, one each of order, wallet and feed lookups and of rate limits.
 const BATCH_CONNECTIONS: u32 = 8;
@@ -136,13 +137,14 @@ struct ClassLabels {
     class: &'static str,
 }
 
-/// Metrics of the connection classes.
+/// Metrics of the connection classes and of transactions.
 #[derive(Debug, Clone)]
 pub struct ConnectionMetrics {
     in_use: Family<ClassLabels, Gauge>,
     waiting: Family<ClassLabels, Gauge>,
     wait_seconds: Family<ClassLabels, Histogram>,
     timeouts: Family<ClassLabels, Counter>,
+    transactions: TransactionMetrics,
 }
 
 impl Default for ConnectionMetrics {
@@ -154,6 +156,7 @@ impl Default for ConnectionMetrics {
                 Histogram::new(exponential_buckets(0.000_25, 4.0, 8))
             }),
             timeouts: Family::default(),
+            transactions: TransactionMetrics::default(),
         }
     }
 }
@@ -185,6 +188,16 @@ impl ConnectionMetrics {
             "Operations rejected because no database connection became free, by class",
             self.timeouts.clone(),
         );
+        registry.register_with_unit(
+            "database_transaction",
+            "Duration of a named transaction, with the wait for a connection, by outcome",
+            Unit::Seconds,
+            self.transactions.family(),
+        );
+    }
+
+    pub(crate) const fn transactions(&self) -> &TransactionMetrics {
+        &self.transactions
     }
 
     pub fn of(&self, class: ConnectionClass) -> PoolMetrics {

@@ -9,19 +9,24 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow};
 use sqlx::query::{Map, Query};
 use sqlx::{Connection as _, PgConnection, PgPool, Postgres};
 use tokio::runtime::Handle;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, debug_span};
+use vouchsafe_actors::SPANS;
 
 use super::boxed;
 use super::connection_class::{ConnectionClass, ConnectionMetrics, ConnectionSettings};
 use super::connection_pool::ConnectionPool;
 use super::erased_work::{ErasedOutcome, ErasedWork, erase, restore_type};
 use super::error::StoreError;
+use super::transaction::{
+    self, ErasedTransactionWork, Transaction, TransactionMetrics, TransactionWork, erase_result,
+};
 
 /// Settings of every connection; each connection class has its own statement timeout. A statement that exceeds a timeout fails for
 /// certain; no timeout covers COMMIT. A commit is durable whatever the role's default says, and `commit_batch` relies on one
@@ -51,6 +56,7 @@ struct Shared {
     settings: ConnectionSettings,
     /// In the order of [`ConnectionClass::ALL`].
     pools: [ConnectionPool; ConnectionClass::ALL.len()],
+    transactions: TransactionMetrics,
     runtime: Handle,
 }
 
@@ -77,6 +83,7 @@ impl Database {
                 options,
                 settings,
                 pools,
+                transactions: metrics.transactions().clone(),
                 runtime,
             }),
             class: ConnectionClass::Jobs,
@@ -129,6 +136,41 @@ impl Database {
     {
         let task = self.spawn_erased(self.run_erased(Box::new(move |pool| erase(work(pool)))));
         async move { restore_type(task.await) }
+    }
+
+    /// Runs work in a transaction and commits it, unless the work fails or abandons it. Its name is a label of the metrics and a field of
+    /// its span: object and verb, as in the audit log.
+    ///
+    /// # Errors
+    /// [`StoreError::NotWritten`] unless the commit was sent and not confirmed, or the work panicked or reached the deadline.
+    pub fn transaction<T, W>(
+        &self,
+        name: &'static str,
+        work: W,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, W>
+    where
+        T: Send + 'static,
+        W: for<'a> FnOnce(&'a mut Transaction) -> TransactionWork<'a, T> + Send + 'static,
+    {
+        let work: ErasedTransactionWork = Box::new(move |transaction| erase_result(work(transaction)));
+        let task = self.spawn_erased(self.run_transaction(name, work));
+        async move { restore_type(task.await) }
+    }
+
+    fn run_transaction(
+        &self,
+        name: &'static str,
+        work: ErasedTransactionWork,
+    ) -> BoxFuture<'static, ErasedOutcome> {
+        let (shared, class) = (Arc::clone(&self.shared), self.class);
+        let work: ErasedWork = Box::new(move |pool| Box::pin(transaction::run(pool, work)));
+        let observed = async move {
+            let started = Instant::now();
+            let outcome = shared.pools[class as usize].run_erased(work).await;
+            shared.transactions.observe(name, &outcome, started.elapsed());
+            outcome
+        };
+        Box::pin(observed.instrument(debug_span!(target: SPANS, "transaction", db.operation.name = name)))
     }
 
     fn run_erased(&self, work: ErasedWork) -> BoxFuture<'static, ErasedOutcome> {

@@ -1,10 +1,10 @@
 //! Operators who sign in at an identity provider: the links of their accounts, and the sessions that begin there.
 
+use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, PgPool};
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::operator::{OperatorAccount, OperatorIdentity, OperatorName, Role};
 use vouchsafe_domain::operator_session::{OperatorSession, SignInMethod};
 use vouchsafe_security::vault::grant_key::Grant;
@@ -47,9 +47,34 @@ impl Operators {
         session: NewSession,
     ) -> Result<ProviderSignIn, StoreError> {
         let grants = self.1.clone();
-        self.0
-            .run(move |pool| async move { sign_in(&pool, &grants, &identity, session).await })
-            .await
+        transaction!(self.0, "operator_identity.sign_in", async |transaction| {
+            // A sign-in that is refused leaves neither an account nor a link.
+            let Some(account) = find_or_create(transaction, &grants, &identity).await? else {
+                transaction.abandon();
+                return Ok(ProviderSignIn::NameTaken(identity.name.clone()));
+            };
+            if account.disabled {
+                transaction.abandon();
+                return Ok(ProviderSignIn::Disabled(account.name));
+            }
+            // The provider has identified the person, so the account needs no activation.
+            let changes = AccountChanges {
+                role: Some(identity.role),
+                disabled: None,
+                activates: true,
+            };
+            change(
+                transaction,
+                &grants,
+                &account.name,
+                changes,
+                &AuditActor::service(),
+            )
+            .await?;
+            let started =
+                sessions::start(transaction, &grants, &account.name, SignInMethod::Oidc, session).await?;
+            Ok(ProviderSignIn::Started(started))
+        })
     }
 
     /// The identity of an operator.
@@ -78,14 +103,17 @@ impl Operators {
     /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn unlink_identity(&self, operator: OperatorName, actor: AuditActor) -> Result<(), StoreError> {
-        self.0
-            .run(move |pool| async move { unlink(&pool, &operator, &actor).await })
-            .await
+        transaction!(self.0, "operator_identity.unlink", async |transaction| {
+            unlink(transaction, &operator, &actor).await
+        })
     }
 }
 
-async fn unlink(pool: &PgPool, operator: &OperatorName, actor: &AuditActor) -> Result<(), sqlx::Error> {
-    let mut transaction = pool.begin().await?;
+async fn unlink(
+    transaction: &mut PgConnection,
+    operator: &OperatorName,
+    actor: &AuditActor,
+) -> Result<(), sqlx::Error> {
     // Waits for a sign-in in progress, whose session is ended, too.
     lock(operator).fetch_optional(&mut *transaction).await?;
     let removed = sqlx::query_as!(
@@ -96,58 +124,11 @@ async fn unlink(pool: &PgPool, operator: &OperatorName, actor: &AuditActor) -> R
     let Some(removed) = removed.fetch_optional(&mut *transaction).await? else {
         return Ok(());
     };
-    sessions::end_all(&mut transaction, operator, actor).await?;
-    token_state::revoke_all(&mut transaction, operator, Issuer::Anything, actor).await?;
+    sessions::end_all(transaction, operator, actor).await?;
+    token_state::revoke_all(transaction, operator, Issuer::Anything, actor).await?;
     let action = "operator_identity.unlink";
-    audit::write(
-        &mut transaction,
-        actor,
-        action,
-        operator,
-        Some(&removed),
-        NO_STATE,
-    )
-    .await?;
-    transaction.commit().await
-}
-
-async fn sign_in(
-    pool: &PgPool,
-    grants: &Grants,
-    identity: &ProviderIdentity,
-    session: NewSession,
-) -> Result<ProviderSignIn, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    let Some(account) = find_or_create(&mut transaction, grants, identity).await? else {
-        return Ok(ProviderSignIn::NameTaken(identity.name.clone()));
-    };
-    if account.disabled {
-        return Ok(ProviderSignIn::Disabled(account.name));
-    }
-    // The provider has identified the person, so the account needs no activation.
-    let changes = AccountChanges {
-        role: Some(identity.role),
-        disabled: None,
-        activates: true,
-    };
-    change(
-        &mut transaction,
-        grants,
-        &account.name,
-        changes,
-        &AuditActor::service(),
-    )
-    .await?;
-    let started = sessions::start(
-        &mut transaction,
-        grants,
-        &account.name,
-        SignInMethod::Oidc,
-        session,
-    )
-    .await?;
-    transaction.commit().await?;
-    Ok(ProviderSignIn::Started(started))
+    audit::write(transaction, actor, action, operator, Some(&removed), NO_STATE).await?;
+    Ok(())
 }
 
 /// The account of the person; `None` if another person has the name.

@@ -14,8 +14,8 @@ use sqlx::postgres::{PgConnectOptions, PgRow};
 use sqlx::{Connection as _, PgConnection};
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName, OperatorTokenSummary, Role};
 use vouchsafe_security::vault::grant_key::Grant;
 
@@ -93,14 +93,9 @@ impl Operators {
         actor: AuditActor,
     ) -> Result<Option<OperatorAccount>, StoreError> {
         let grants = self.1.clone();
-        self.0
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                let created = insert(&mut transaction, &grants, &name, role, active, &actor).await?;
-                transaction.commit().await?;
-                Ok(created)
-            })
-            .await
+        transaction!(self.0, "operator.create", async |transaction| {
+            insert(transaction, &grants, &name, role, active, &actor).await
+        })
     }
 
     /// Changes role or state; `None` keeps the current one. Returns `None` if the operator does not exist.
@@ -116,19 +111,14 @@ impl Operators {
         actor: AuditActor,
     ) -> Result<Option<OperatorAccount>, StoreError> {
         let grants = self.1.clone();
-        self.0
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                let changes = AccountChanges {
-                    role,
-                    disabled,
-                    activates: false,
-                };
-                let changed = change(&mut transaction, &grants, &name, changes, &actor).await?;
-                transaction.commit().await?;
-                Ok(changed)
-            })
-            .await
+        transaction!(self.0, "operator.change", async |transaction| {
+            let changes = AccountChanges {
+                role,
+                disabled,
+                activates: false,
+            };
+            change(transaction, &grants, &name, changes, &actor).await
+        })
     }
 }
 

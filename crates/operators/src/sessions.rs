@@ -6,9 +6,9 @@
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::ids::OperatorSessionId;
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName, Role};
 use vouchsafe_domain::operator_session::{
@@ -155,14 +155,9 @@ impl Operators {
         session_id: OperatorSessionId,
         actor: AuditActor,
     ) -> Result<Option<OffsetDateTime>, StoreError> {
-        self.0
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                let ended_at = end(&mut transaction, session_id, &actor).await?;
-                transaction.commit().await?;
-                Ok(ended_at)
-            })
-            .await
+        transaction!(self.0, "operator_session.end", async |transaction| {
+            end(transaction, session_id, &actor).await
+        })
     }
 
     /// Deletes the sessions that ended 30 days ago, and the sign-in links that have expired.

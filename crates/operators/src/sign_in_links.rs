@@ -1,12 +1,12 @@
 //! One-time links that begin a session of an operator.
 
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{Connection as _, PgConnection, PgPool};
+use sqlx::{Connection as _, PgConnection};
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
-use vouchsafe_database::boxed;
 use vouchsafe_database::database::connect;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::operator::OperatorName;
 use vouchsafe_domain::operator_session::{OperatorSession, SignInMethod};
 use vouchsafe_security::operator_token::OperatorTokenHash;
@@ -40,12 +40,9 @@ impl Operators {
         actor: AuditActor,
     ) -> Result<IssueLinkOutcome, StoreError> {
         let grants = self.1.clone();
-        self.0
-            .run(move |pool| async move {
-                let mut connection = pool.acquire().await?;
-                issue(&mut connection, &grants, &operator, hash, &actor).await
-            })
-            .await
+        transaction!(self.0, "operator_sign_in_link.issue", async |transaction| {
+            issue(transaction, &grants, &operator, hash, &actor).await
+        })
     }
 
     /// The enabled operator of a valid link, which stays valid.
@@ -58,12 +55,11 @@ impl Operators {
         hash: OperatorTokenHash,
     ) -> Result<Option<OperatorName>, StoreError> {
         let grants = self.1.clone();
-        self.0
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                find(&mut transaction, &grants, &hash).await
-            })
-            .await
+        transaction!(self.0, "operator_sign_in_link.find", async |transaction| {
+            // It has locked the account and changed nothing.
+            transaction.abandon();
+            find(transaction, &grants, &hash).await
+        })
     }
 
     /// Uses up a valid link of an enabled operator and starts a session. Returns `None` if there is no such link.
@@ -77,9 +73,22 @@ impl Operators {
         session: NewSession,
     ) -> Result<Option<OperatorSession>, StoreError> {
         let grants = self.1.clone();
-        self.0
-            .run(move |pool| async move { redeem(&pool, &grants, hash, session).await })
-            .await
+        transaction!(self.0, "operator_sign_in_link.redeem", async |transaction| {
+            let Some(operator) = find(transaction, &grants, &hash).await? else {
+                return Ok(None);
+            };
+            // A concurrent redemption has waited for the account, and finds no row then.
+            let used = sqlx::query!(
+                "DELETE FROM operator_sign_in_links WHERE token_hash = $1",
+                &hash.as_bytes()[..],
+            );
+            if used.execute(&mut **transaction).await?.rows_affected() == 0 {
+                return Ok(None);
+            }
+            let started =
+                sessions::start(transaction, &grants, &operator, SignInMethod::Link, session).await?;
+            Ok(Some(started))
+        })
     }
 }
 
@@ -95,8 +104,17 @@ pub async fn issue_sign_in_link(
     hash: OperatorTokenHash,
 ) -> Result<IssueLinkOutcome, StoreError> {
     let mut connection = connect(database).await?;
-    let actor = AuditActor::command_line();
-    Ok(issue(&mut connection, grants, operator, hash, &actor).await?)
+    let mut transaction = connection.begin().await?;
+    let issued = issue(
+        &mut transaction,
+        grants,
+        operator,
+        hash,
+        &AuditActor::command_line(),
+    )
+    .await?;
+    transaction.commit().await?;
+    Ok(issued)
 }
 
 async fn issue(
@@ -106,8 +124,7 @@ async fn issue(
     hash: OperatorTokenHash,
     actor: &AuditActor,
 ) -> Result<IssueLinkOutcome, sqlx::Error> {
-    let mut transaction = connection.begin().await?;
-    match lock_valid(&mut transaction, grants, operator).await? {
+    match lock_valid(connection, grants, operator).await? {
         None => return Ok(IssueLinkOutcome::OperatorNotFound),
         Some(account) if account.disabled || !account.active => {
             return Ok(IssueLinkOutcome::OperatorDisabled);
@@ -123,17 +140,16 @@ async fn issue(
         &hash.as_bytes()[..],
         LINK_MINUTES,
     );
-    let expires_at = expires_at.fetch_one(&mut *transaction).await?;
+    let expires_at = expires_at.fetch_one(&mut *connection).await?;
     let mac = grants.mac(&Grant::of_sign_in_link(operator, &hash, expires_at))?;
     let update = sqlx::query!(
         "UPDATE operator_sign_in_links SET mac = $2 WHERE operator = $1",
         operator as _,
         mac
     );
-    update.execute(&mut *transaction).await?;
+    update.execute(&mut *connection).await?;
     let action = "operator_sign_in_link.issue";
-    audit::write(&mut transaction, actor, action, operator, NO_STATE, NO_STATE).await?;
-    transaction.commit().await?;
+    audit::write(connection, actor, action, operator, NO_STATE, NO_STATE).await?;
     Ok(IssueLinkOutcome::Issued { expires_at })
 }
 
@@ -163,27 +179,4 @@ async fn find(
     let account = lock_valid(connection, grants, &found.operator).await?;
     let is_enabled = account.is_some_and(|account| account.active && !account.disabled);
     Ok((is_enabled && grants.verify(&stored)).then_some(found.operator))
-}
-
-async fn redeem(
-    pool: &PgPool,
-    grants: &Grants,
-    hash: OperatorTokenHash,
-    session: NewSession,
-) -> Result<Option<OperatorSession>, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    let Some(operator) = find(&mut transaction, grants, &hash).await? else {
-        return Ok(None);
-    };
-    // A concurrent redemption has waited for the account, and finds no row then.
-    let used = sqlx::query!(
-        "DELETE FROM operator_sign_in_links WHERE token_hash = $1",
-        &hash.as_bytes()[..],
-    );
-    if used.execute(&mut *transaction).await?.rows_affected() == 0 {
-        return Ok(None);
-    }
-    let started = sessions::start(&mut transaction, grants, &operator, SignInMethod::Link, session).await?;
-    transaction.commit().await?;
-    Ok(Some(started))
 }

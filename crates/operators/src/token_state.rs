@@ -1,10 +1,10 @@
 //! End and activation of API tokens of operators.
 
-use sqlx::{PgConnection, PgPool};
+use sqlx::PgConnection;
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::ids::{OperatorSessionId, OperatorTokenId};
 use vouchsafe_domain::operator::{OperatorName, OperatorTokenSummary};
 use vouchsafe_security::operator_token::OperatorTokenHash;
@@ -27,9 +27,9 @@ impl Operators {
         trace_id: Option<String>,
     ) -> Result<Option<OperatorTokenSummary>, StoreError> {
         let grants = self.1.clone();
-        self.0
-            .run(move |pool| async move { activate(&pool, &grants, token, code, trace_id).await })
-            .await
+        transaction!(self.0, "operator_token.activate", async |transaction| {
+            activate(transaction, &grants, token, code, trace_id).await
+        })
     }
 
     /// Revokes a token and returns the time of revocation. Idempotent. Returns `None` if the token does not exist.
@@ -42,20 +42,19 @@ impl Operators {
         token_id: OperatorTokenId,
         actor: AuditActor,
     ) -> Result<Option<OffsetDateTime>, StoreError> {
-        self.0
-            .run(move |pool| async move { revoke_token(&pool, token_id, &actor).await })
-            .await
+        transaction!(self.0, "operator_token.revoke", async |transaction| {
+            revoke(transaction, token_id, &actor).await
+        })
     }
 }
 
 async fn activate(
-    pool: &PgPool,
+    transaction: &mut PgConnection,
     grants: &Grants,
     token: OperatorTokenHash,
     code: OperatorTokenHash,
     trace_id: Option<String>,
 ) -> Result<Option<OperatorTokenSummary>, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
     let found = sqlx::query!(
         r#"SELECT operator AS "operator: OperatorName", token_id AS "token_id: OperatorTokenId", expires_at,
                   session_id AS "session_id: OperatorSessionId", mac
@@ -82,7 +81,7 @@ async fn activate(
         found.mac.clone(),
     );
     // The account is locked before its tokens, as everywhere.
-    let account = lock_valid(&mut transaction, grants, &found.operator).await?;
+    let account = lock_valid(transaction, grants, &found.operator).await?;
     if account.is_none_or(|account| account.disabled) || !grants.verify(&inactive) {
         return Ok(None);
     }
@@ -112,10 +111,10 @@ async fn activate(
         disabled: None,
         activates: true,
     };
-    change(&mut transaction, grants, &operator, changes, &actor).await?;
+    change(transaction, grants, &operator, changes, &actor).await?;
     let action = "operator_token.activate";
     audit::write(
-        &mut transaction,
+        transaction,
         &actor,
         action,
         &activated.token_id,
@@ -123,7 +122,6 @@ async fn activate(
         Some(&activated),
     )
     .await?;
-    transaction.commit().await?;
     Ok(Some(activated))
 }
 
@@ -164,17 +162,6 @@ pub(super) async fn revoke_all(
         revoke(connection, token_id, actor).await?;
     }
     Ok(())
-}
-
-async fn revoke_token(
-    pool: &PgPool,
-    token_id: OperatorTokenId,
-    actor: &AuditActor,
-) -> Result<Option<OffsetDateTime>, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    let revoked_at = revoke(&mut transaction, token_id, actor).await?;
-    transaction.commit().await?;
-    Ok(revoked_at)
 }
 
 async fn revoke(

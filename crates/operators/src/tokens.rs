@@ -4,9 +4,9 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::ids::{OperatorSessionId, OperatorTokenId};
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName, OperatorTokenSummary, Role};
 use vouchsafe_security::operator_token::OperatorTokenHash;
@@ -101,9 +101,9 @@ impl Operators {
         actor: AuditActor,
     ) -> Result<IssueTokenOutcome, StoreError> {
         let grants = self.1.clone();
-        self.0
-            .run(move |pool| async move { issue_token(&pool, &grants, &token, &actor).await })
-            .await
+        transaction!(self.0, "operator_token.issue", async |transaction| {
+            issue_token(transaction, &grants, &token, &actor).await
+        })
     }
 
     /// Stores a token of the account of a sandbox, which it creates, unless a token with this text was ever stored: a revoked one stays revoked.
@@ -113,15 +113,12 @@ impl Operators {
     #[boxed]
     pub async fn ensure_token(&self, token: NewOperatorToken, actor: AuditActor) -> Result<(), StoreError> {
         let grants = self.1.clone();
-        self.0
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                let name = &token.operator;
-                super::insert(&mut transaction, &grants, name, Role::Admin, true, &actor).await?;
-                insert(&mut transaction, &grants, &token, &actor).await?;
-                transaction.commit().await
-            })
-            .await
+        transaction!(self.0, "operator_token.ensure", async |transaction| {
+            let name = &token.operator;
+            super::insert(transaction, &grants, name, Role::Admin, true, &actor).await?;
+            insert(transaction, &grants, &token, &actor).await?;
+            Ok(())
+        })
     }
 
     /// Whether any operator can sign in.
@@ -282,14 +279,13 @@ pub(super) fn all_unrevoked() -> Statement<impl FnMut(PgRow) -> Result<StoredGra
 }
 
 async fn issue_token(
-    pool: &PgPool,
+    transaction: &mut PgConnection,
     grants: &Grants,
     token: &NewOperatorToken,
     actor: &AuditActor,
 ) -> Result<IssueTokenOutcome, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
     // The lock serializes the check of the maximum.
-    let account = lock_valid(&mut transaction, grants, &token.operator).await?;
+    let account = lock_valid(transaction, grants, &token.operator).await?;
     if account.is_none() {
         return Ok(IssueTokenOutcome::OperatorNotFound);
     }
@@ -304,8 +300,7 @@ async fn issue_token(
     if live.fetch_one(&mut *transaction).await? >= MAX_LIVE_TOKENS {
         return Ok(IssueTokenOutcome::TooMany);
     }
-    let issued = insert(&mut transaction, grants, token, actor).await?;
-    transaction.commit().await?;
+    let issued = insert(transaction, grants, token, actor).await?;
     Ok(issued.map_or(IssueTokenOutcome::HashKnown, IssueTokenOutcome::Issued))
 }
 
