@@ -1,9 +1,9 @@
 //! Catalogue categories: a tree with an optional parent per category.
 
-use sqlx::{PgConnection, PgPool};
+use sqlx::PgConnection;
 use vouchsafe_audit_log::{self as audit, AuditActor};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::category::Category;
 
 use super::database::Database;
@@ -32,9 +32,41 @@ impl Categories {
     /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn put(&self, category: Category, actor: AuditActor) -> Result<PutCategoryOutcome, StoreError> {
-        self.0
-            .run(move |pool| async move { put(&pool, &category, &actor).await })
-            .await
+        transaction!(self.0, "category.put", async |transaction| {
+            // Two concurrent moves could create a cycle that neither sees.
+            sqlx::query!("LOCK TABLE categories IN SHARE ROW EXCLUSIVE MODE")
+                .execute(&mut **transaction)
+                .await?;
+            if let Some(parent_id) = &category.parent_id {
+                match load_ancestors(transaction, parent_id).await? {
+                    path if path.is_empty() => return Ok(PutCategoryOutcome::ParentNotFound),
+                    path if path.contains(&category.category_id) => return Ok(PutCategoryOutcome::Cycle),
+                    _ => {}
+                }
+            }
+            let before = sqlx::query_as!(
+                Category,
+                "SELECT category_id, name, parent_id FROM categories WHERE category_id = $1",
+                category.category_id,
+            );
+            let before = before.fetch_optional(&mut **transaction).await?;
+            write(transaction, &category).await?;
+            let subject = &category.category_id;
+            audit::write(
+                transaction,
+                &actor,
+                "category.put",
+                subject,
+                before.as_ref(),
+                Some(&category),
+            )
+            .await?;
+            Ok(if before.is_some() {
+                PutCategoryOutcome::Replaced
+            } else {
+                PutCategoryOutcome::Created
+            })
+        })
     }
 
     /// Lists all categories in byte order of their ids.
@@ -49,48 +81,6 @@ impl Categories {
         );
         self.0.fetch_all(statement).await
     }
-}
-
-async fn put(
-    pool: &PgPool,
-    category: &Category,
-    actor: &AuditActor,
-) -> Result<PutCategoryOutcome, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    // Two concurrent moves could create a cycle that neither sees.
-    sqlx::query!("LOCK TABLE categories IN SHARE ROW EXCLUSIVE MODE")
-        .execute(&mut *transaction)
-        .await?;
-    if let Some(parent_id) = &category.parent_id {
-        match load_ancestors(&mut transaction, parent_id).await? {
-            path if path.is_empty() => return Ok(PutCategoryOutcome::ParentNotFound),
-            path if path.contains(&category.category_id) => return Ok(PutCategoryOutcome::Cycle),
-            _ => {}
-        }
-    }
-    let before = sqlx::query_as!(
-        Category,
-        "SELECT category_id, name, parent_id FROM categories WHERE category_id = $1",
-        category.category_id,
-    );
-    let before = before.fetch_optional(&mut *transaction).await?;
-    write(&mut transaction, category).await?;
-    let subject = &category.category_id;
-    audit::write(
-        &mut transaction,
-        actor,
-        "category.put",
-        subject,
-        before.as_ref(),
-        Some(category),
-    )
-    .await?;
-    transaction.commit().await?;
-    Ok(if before.is_some() {
-        PutCategoryOutcome::Replaced
-    } else {
-        PutCategoryOutcome::Created
-    })
 }
 
 /// Loads the ids of a category and its ancestors, from the category upwards; empty if the category does not exist.

@@ -2,13 +2,14 @@
 //!
 //! Per partner and check, only the newest rows are stored, at most [`MAX_OBSERVATIONS`].
 
+use sqlx::PgConnection;
 use sqlx::PgPool;
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::certification::check::Check;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
@@ -41,9 +42,9 @@ impl Observations {
     /// [`StoreError`] when the database does not answer. The write may have happened; repeating it is safe.
     #[boxed]
     pub async fn write(&self, observations: Vec<(PartnerId, Observation)>) -> Result<(), StoreError> {
-        self.0
-            .run(move |pool| async move { write(&pool, &observations).await })
-            .await
+        transaction!(self.0, "observation.write", async |transaction| {
+            write(transaction, &observations).await
+        })
     }
 
     /// Lists the observations of a partner, oldest first, followed by the deliveries of orders whose codes it fetched in part.
@@ -95,9 +96,9 @@ impl Observations {
     /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn delete(&self, partner_id: PartnerId, actor: AuditActor) -> Result<bool, StoreError> {
-        self.0
-            .run(move |pool| async move { delete_observations(&pool, partner_id, &actor).await })
-            .await
+        transaction!(self.0, "certification.restart", async |transaction| {
+            delete_observations(transaction, partner_id, &actor).await
+        })
     }
 }
 
@@ -149,11 +150,13 @@ async fn load_deliveries(
     .await
 }
 
-async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Result<(), sqlx::Error> {
+async fn write(
+    transaction: &mut PgConnection,
+    observations: &[(PartnerId, Observation)],
+) -> Result<(), sqlx::Error> {
     let partners: Vec<PartnerId> = observations.iter().map(|(partner_id, _)| *partner_id).collect();
     let all = || observations.iter().map(|(_, observation)| observation);
     let checks: Vec<Check> = all().map(|observation| observation.kind.check()).collect();
-    let mut transaction = pool.begin().await?;
     sqlx::query!("SELECT pg_advisory_xact_lock($1)", WRITERS_LOCK)
         .execute(&mut *transaction)
         .await?;
@@ -198,15 +201,14 @@ async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Resu
     )
     .execute(&mut *transaction)
     .await?;
-    transaction.commit().await
+    Ok(())
 }
 
 async fn delete_observations(
-    pool: &PgPool,
+    transaction: &mut PgConnection,
     partner_id: PartnerId,
     actor: &AuditActor,
 ) -> Result<bool, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
     let known = sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT FROM partners WHERE partner_id = $1) AS "exists!""#,
         partner_id as _,
@@ -223,7 +225,7 @@ async fn delete_observations(
         observations: deleted.rows_affected(),
     };
     audit::write_of_partner(
-        &mut transaction,
+        transaction,
         actor,
         partner_id,
         "certification.restart",
@@ -232,6 +234,5 @@ async fn delete_observations(
         NO_STATE,
     )
     .await?;
-    transaction.commit().await?;
     Ok(true)
 }

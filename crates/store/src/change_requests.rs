@@ -10,9 +10,9 @@ use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use time::OffsetDateTime;
 use vouchsafe_audit_log::AuditActor;
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest, ChangeRequestFilter, ChangeRequestStatus};
 use vouchsafe_domain::ids::{ChangeRequestId, PartnerId};
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName};
@@ -103,21 +103,19 @@ impl ChangeRequests {
         is_same: impl Fn(ChangeRequestId, &[u8]) -> bool + Send + 'static,
         actor: AuditActor,
     ) -> Result<ChangeRequest, StoreError> {
-        self.0
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                // Serializes the requests of an operator, so that a repeated call finds the first one. The token of the settings has no
-                // row that could be locked.
-                sqlx::query!(
-                    "SELECT pg_advisory_xact_lock(hashtextextended('request ' || $1::text, 0))",
-                    &new.requested_by as _,
-                )
-                .execute(&mut *transaction)
-                .await?;
-                if let Some(waiting) = find_waiting(&mut transaction, &new, is_same).await? {
-                    return Ok(waiting);
-                }
-                let request = query_requests!(
+        transaction!(self.0, "request.create", async |transaction| {
+            // Serializes the requests of an operator, so that a repeated call finds the first one. The token of the settings has no
+            // row that could be locked.
+            sqlx::query!(
+                "SELECT pg_advisory_xact_lock(hashtextextended('request ' || $1::text, 0))",
+                &new.requested_by as _,
+            )
+            .execute(&mut **transaction)
+            .await?;
+            if let Some(waiting) = find_waiting(transaction, &new, is_same).await? {
+                return Ok(waiting);
+            }
+            let request = query_requests!(
                     "INSERT INTO change_requests (request_id, kind, object, details, sealed, requested_by, expires_at)
                      VALUES ($1, $2, $3, $4::text::jsonb, $5, $6, $7) RETURNING",
                     "",
@@ -129,13 +127,11 @@ impl ChangeRequests {
                     new.requested_by as _,
                     new.expires_at,
                 );
-                let request = request.fetch_one(&mut *transaction).await?;
-                let (action, partner_id) = ("request.create", new.partner_id);
-                audit_change(&mut transaction, &actor, partner_id, action, None, &request).await?;
-                transaction.commit().await?;
-                Ok(request)
-            })
-            .await
+            let request = request.fetch_one(&mut **transaction).await?;
+            let (action, partner_id) = ("request.create", new.partner_id);
+            audit_change(transaction, &actor, partner_id, action, None, &request).await?;
+            Ok(request)
+        })
     }
 
     /// Finds a request.
@@ -291,32 +287,20 @@ impl ChangeRequests {
     where
         F: FnMut(PgRow) -> Result<ChangeRequest, sqlx::Error> + Send + 'static,
     {
-        self.0
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                let before = query_requests!(
-                    "SELECT",
-                    "FROM change_requests WHERE request_id = $1 FOR UPDATE",
-                    request_id as _
-                );
-                let before = before.fetch_optional(&mut *transaction).await?;
-                let after = change().fetch_optional(&mut *transaction).await?;
-                if let Some(after) = &after {
-                    let partner_id = find_partner(&mut transaction, request_id).await?;
-                    audit_change(
-                        &mut transaction,
-                        &actor,
-                        partner_id,
-                        action,
-                        before.as_ref(),
-                        after,
-                    )
-                    .await?;
-                }
-                transaction.commit().await?;
-                Ok(after)
-            })
-            .await
+        transaction!(self.0, action, async |transaction| {
+            let before = query_requests!(
+                "SELECT",
+                "FROM change_requests WHERE request_id = $1 FOR UPDATE",
+                request_id as _
+            );
+            let before = before.fetch_optional(&mut **transaction).await?;
+            let after = change().fetch_optional(&mut **transaction).await?;
+            if let Some(after) = &after {
+                let partner_id = find_partner(transaction, request_id).await?;
+                audit_change(transaction, &actor, partner_id, action, before.as_ref(), after).await?;
+            }
+            Ok(after)
+        })
     }
 
     /// Ends a confirmed request, unless it was confirmed again since `decided_at`.

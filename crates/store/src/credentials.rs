@@ -1,13 +1,13 @@
 //! Partner credentials: key and secret hashes, validity, revocation, and the data that access control loads at start.
 
+use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_audit_log::{self as audit, AuditActor, ChangedObjects, NO_STATE};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::api_scope::ApiScopes;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
@@ -132,8 +132,9 @@ impl Credentials {
     pub async fn purge_ended(&self) -> Result<u64, StoreError> {
         let mut removed = 0;
         loop {
-            let batch = self.0.run(|pool| async move { purge_batch(&pool).await });
-            let batch = batch.await?;
+            let batch = transaction!(self.0, "credential.purge", async |transaction| {
+                purge_batch(transaction).await
+            })?;
             removed += batch;
             if batch < PURGE_ROWS {
                 return Ok(removed);
@@ -153,9 +154,21 @@ impl Credentials {
         actor: AuditActor,
     ) -> Result<IssueOutcome, StoreError> {
         let grants = self.1.clone();
-        self.0
-            .run(move |pool| async move { issue(&pool, &grants, &credential, policy, &actor).await })
-            .await
+        transaction!(self.0, "credential.issue", async |transaction| {
+            // The lock serializes the check of the maximum.
+            let Some(partner) = partners::lock_valid(transaction, &grants, credential.partner_id).await?
+            else {
+                return Ok(IssueOutcome::PartnerNotFound);
+            };
+            if policy == CertificationPolicy::Required && !partner.is_certified() {
+                return Ok(IssueOutcome::Uncertified);
+            }
+            if count_live(transaction, partner.partner_id).await? >= MAX_LIVE_CREDENTIALS {
+                return Ok(IssueOutcome::TooMany);
+            }
+            insert(transaction, &grants, &credential, &actor).await?;
+            Ok(IssueOutcome::Issued)
+        })
     }
 
     /// Finds a credential, also one that has ended.
@@ -195,8 +208,7 @@ impl Credentials {
 }
 
 /// Deletes up to [`PURGE_ROWS`] ended credentials. Their successors become credentials without a predecessor, and stay in their family.
-async fn purge_batch(pool: &PgPool) -> Result<u64, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
+async fn purge_batch(transaction: &mut PgConnection) -> Result<u64, sqlx::Error> {
     let ended = sqlx::query_scalar!(
         "SELECT credential_id
            FROM credentials
@@ -220,31 +232,7 @@ async fn purge_batch(pool: &PgPool) -> Result<u64, sqlx::Error> {
     .await?;
     let removed = sqlx::query!("DELETE FROM credentials WHERE credential_id = ANY ($1)", &ended);
     let removed = removed.execute(&mut *transaction).await?;
-    transaction.commit().await?;
     Ok(removed.rows_affected())
-}
-
-async fn issue(
-    pool: &PgPool,
-    grants: &Grants,
-    credential: &Credential,
-    policy: CertificationPolicy,
-    actor: &AuditActor,
-) -> Result<IssueOutcome, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    // The lock serializes the check of the maximum.
-    let Some(partner) = partners::lock_valid(&mut transaction, grants, credential.partner_id).await? else {
-        return Ok(IssueOutcome::PartnerNotFound);
-    };
-    if policy == CertificationPolicy::Required && !partner.is_certified() {
-        return Ok(IssueOutcome::Uncertified);
-    }
-    if count_live(&mut transaction, partner.partner_id).await? >= MAX_LIVE_CREDENTIALS {
-        return Ok(IssueOutcome::TooMany);
-    }
-    insert(&mut transaction, grants, credential, actor).await?;
-    transaction.commit().await?;
-    Ok(IssueOutcome::Issued)
 }
 
 pub(super) async fn count_live(

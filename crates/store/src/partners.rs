@@ -1,14 +1,14 @@
 //! Partner accounts: name, allowlist, limits, approval rule, catalogue scope and certification.
 
+use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
-use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_audit_log::{self as audit, AuditActor};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::limits::Limits;
@@ -148,9 +148,9 @@ impl Partners {
         actor: AuditActor,
     ) -> Result<Option<Partner>, StoreError> {
         let grants = self.1.clone();
-        self.0
-            .run(move |pool| async move { change(&pool, &grants, partner_id, new, &actor).await })
-            .await
+        transaction!(self.0, "partner.change", async |transaction| {
+            change(transaction, &grants, partner_id, new, &actor).await
+        })
     }
 }
 
@@ -223,14 +223,13 @@ pub(super) fn find_all(
 }
 
 async fn change(
-    pool: &PgPool,
+    transaction: &mut PgConnection,
     grants: &Grants,
     partner_id: PartnerId,
     change: PartnerChange,
     actor: &AuditActor,
 ) -> Result<Option<Partner>, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    let Some(before) = lock_valid(&mut transaction, grants, partner_id).await? else {
+    let Some(before) = lock_valid(transaction, grants, partner_id).await? else {
         return Ok(None);
     };
     let mut after = before.clone();
@@ -240,11 +239,11 @@ async fn change(
     }
     let rate = |partner: &Partner| partner.caps.as_ref().and_then(|caps| caps.approval_over.clone());
     if rate(&after).is_some() && rate(&after) != rate(&before) {
-        cap_usage::record_order_totals(&mut transaction, partner_id).await?;
+        cap_usage::record_order_totals(transaction, partner_id).await?;
     }
-    after.updated_at = update(&mut transaction, grants, &after).await?;
+    after.updated_at = update(transaction, grants, &after).await?;
     audit::write_of_partner(
-        &mut transaction,
+        transaction,
         actor,
         partner_id,
         "partner.change",
@@ -253,7 +252,6 @@ async fn change(
         Some(&after),
     )
     .await?;
-    transaction.commit().await?;
     Ok(Some(after))
 }
 

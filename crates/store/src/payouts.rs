@@ -3,9 +3,9 @@
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutSearch, PayoutStatus};
@@ -83,22 +83,19 @@ impl Payouts {
         payout_id: PayoutId,
         actor: AuditActor,
     ) -> Result<(), StoreError> {
-        self.0
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                audit::write_of_partner(
-                    &mut transaction,
-                    &actor,
-                    partner_id,
-                    "payout.read",
-                    &payout_id,
-                    NO_STATE,
-                    NO_STATE,
-                )
-                .await?;
-                transaction.commit().await
-            })
-            .await
+        transaction!(self.0, "payout.read", async |transaction| {
+            audit::write_of_partner(
+                transaction,
+                &actor,
+                partner_id,
+                "payout.read",
+                &payout_id,
+                NO_STATE,
+                NO_STATE,
+            )
+            .await?;
+            Ok(())
+        })
     }
 
     /// Lists up to `limit` payouts older than `before`, newest first.

@@ -3,13 +3,13 @@
 //! The currency of a product never changes, and its brand is fixed once it has had stock: the brand is part of the keyed hash
 //! that detects duplicate codes, and a face value in minor units means something else in another currency.
 
+use sqlx::PgConnection;
 use sqlx::types::Json;
-use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::view::ProductView;
 use vouchsafe_domain::product::{
@@ -120,18 +120,17 @@ impl Products {
     /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn put(&self, product: Product, actor: AuditActor) -> Result<PutProductOutcome, StoreError> {
-        self.0
-            .run(move |pool| async move { put(&pool, product, &actor).await })
-            .await
+        transaction!(self.0, "product.put", async |transaction| {
+            put(transaction, product, &actor).await
+        })
     }
 }
 
 async fn put(
-    pool: &PgPool,
+    transaction: &mut PgConnection,
     mut product: Product,
     actor: &AuditActor,
 ) -> Result<PutProductOutcome, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
     let known = sqlx::query!(
         r#"SELECT EXISTS (SELECT FROM categories WHERE category_id = $1) AS "category!",
                   EXISTS (SELECT FROM vendors WHERE vendor_id = $2) AS "vendor!""#,
@@ -146,19 +145,19 @@ async fn put(
         return Ok(PutProductOutcome::VendorNotFound);
     }
     // An import locks the row, too, so no stock can be added between the check below and the commit.
-    let before = lock(&mut transaction, &product.product_id).await?;
+    let before = lock(transaction, &product.product_id).await?;
     if let Some(before) = &before {
         if before.currency != product.currency {
             return Ok(PutProductOutcome::CurrencyFixed);
         }
-        if before.brand != product.brand && has_stock(&mut transaction, &product.product_id).await? {
+        if before.brand != product.brand && has_stock(transaction, &product.product_id).await? {
             return Ok(PutProductOutcome::BrandFixed);
         }
     }
-    product.updated_at = write(&mut transaction, &product).await?;
+    product.updated_at = write(transaction, &product).await?;
     let (view_before, view) = (before.as_ref().map(ProductView::of), ProductView::of(&product));
     audit::write(
-        &mut transaction,
+        transaction,
         actor,
         "product.put",
         &product.product_id,
@@ -166,7 +165,6 @@ async fn put(
         Some(&view),
     )
     .await?;
-    transaction.commit().await?;
     Ok(if before.is_some() {
         PutProductOutcome::Replaced(product)
     } else {

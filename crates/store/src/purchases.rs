@@ -10,9 +10,9 @@ pub(super) mod view;
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::{ExpiryPolicy, ProductId};
@@ -77,9 +77,13 @@ impl Purchases {
         order_id: OrderId,
         purchases: Vec<NewPurchase>,
     ) -> Result<(), StoreError> {
-        self.0.run(move |pool| async move {
-            let mut transaction = pool.begin().await?;
-            for NewPurchase { line, vendor, request } in purchases {
+        transaction!(self.0, "purchase.create", async |transaction| {
+            for NewPurchase {
+                line,
+                vendor,
+                request,
+            } in purchases
+            {
                 sqlx::query!(
                     "INSERT INTO purchases (purchase_id, partner_id, order_id, line, vendor, product_id, denomination,
                                             currency, quantity, expiry_policy, requested_at)
@@ -97,12 +101,11 @@ impl Purchases {
                     Json(&request.expiry_policy) as _,
                     request.requested_at,
                 )
-                .execute(&mut *transaction)
+                .execute(&mut **transaction)
                 .await?;
             }
-            transaction.commit().await
+            Ok(())
         })
-        .await
     }
 
     /// Finds a purchase with its request.

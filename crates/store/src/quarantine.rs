@@ -6,8 +6,8 @@ use serde::Serialize;
 use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 use vouchsafe_audit_log::AuditActor;
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::ids::VoucherId;
 use vouchsafe_security::vault::blind_index::BlindIndex;
 
@@ -92,28 +92,24 @@ impl Quarantine {
         reason: String,
         actor: AuditActor,
     ) -> Result<Vec<SoldVoucherOutcome>, StoreError> {
-        self.0
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                // Before the first lock: it reads many rows, and commits would wait for it.
-                let is_known = find_known(&mut transaction, &sold).await?;
-                sqlx::query!(
-                    "UPDATE continuity SET compared_at = clock_timestamp() WHERE quarantined_at IS NOT NULL"
-                )
-                .execute(&mut *transaction)
-                .await?;
-                let outcomes = withdraw_sold(&mut transaction, &sold, &is_known).await?;
-                let count = |outcome| outcomes.iter().filter(|o| **o == outcome).count();
-                let state = ComparisonAuditState {
-                    withdrawn: count(SoldVoucherOutcome::Withdrawn),
-                    kept: count(SoldVoucherOutcome::Kept),
-                    reason: &reason,
-                };
-                continuity::write_audit_entry(&mut transaction, &actor, "stock.compare", &state).await?;
-                transaction.commit().await?;
-                Ok(outcomes)
-            })
-            .await
+        transaction!(self.0, "stock.compare", async |transaction| {
+            // Before the first lock: it reads many rows, and commits would wait for it.
+            let is_known = find_known(transaction, &sold).await?;
+            sqlx::query!(
+                "UPDATE continuity SET compared_at = clock_timestamp() WHERE quarantined_at IS NOT NULL"
+            )
+            .execute(&mut **transaction)
+            .await?;
+            let outcomes = withdraw_sold(transaction, &sold, &is_known).await?;
+            let count = |outcome| outcomes.iter().filter(|o| **o == outcome).count();
+            let state = ComparisonAuditState {
+                withdrawn: count(SoldVoucherOutcome::Withdrawn),
+                kept: count(SoldVoucherOutcome::Kept),
+                reason: &reason,
+            };
+            continuity::write_audit_entry(transaction, &actor, "stock.compare", &state).await?;
+            Ok(outcomes)
+        })
     }
 }
 

@@ -10,10 +10,10 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection, PgPool};
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
-use vouchsafe_database::boxed;
 use vouchsafe_database::database::connect;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 use vouchsafe_security::vault::data_key::KeyId;
@@ -235,9 +235,9 @@ impl Reencryptions {
         batch: ReencryptionBatch,
         codes: Vec<ReencryptedCode>,
     ) -> Result<bool, StoreError> {
-        self.0
-            .run(move |pool| async move { store(&pool, &batch, &codes).await })
-            .await
+        transaction!(self.0, "code.reencrypt", async |transaction| {
+            store(transaction, &batch, &codes).await
+        })
     }
 }
 
@@ -281,11 +281,10 @@ async fn next_batch(pool: &PgPool) -> Result<Option<ReencryptionBatch>, sqlx::Er
 
 /// Locks the request, then codes, then the data key.
 async fn store(
-    pool: &PgPool,
+    transaction: &mut PgConnection,
     batch: &ReencryptionBatch,
     codes: &[ReencryptedCode],
 ) -> Result<bool, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
     let is_current = sqlx::query_scalar!(
         r#"SELECT true AS "is_current!"
              FROM code_reencryptions
@@ -298,7 +297,7 @@ async fn store(
         // Another node stores this batch, or has stored it.
         return Ok(false);
     }
-    check_stored(&mut transaction, codes.iter().map(|code| code.after.key_id)).await?;
+    check_stored(transaction, codes.iter().map(|code| code.after.key_id)).await?;
     let old_nonces: Vec<&[u8]> = codes.iter().map(|code| &code.before.nonce[..]).collect();
     let nonces: Vec<&[u8]> = codes.iter().map(|code| &code.after.nonce[..]).collect();
     let ciphertexts: Vec<&[u8]> = codes.iter().map(|code| &code.after.ciphertext[..]).collect();
@@ -343,6 +342,5 @@ async fn store(
         .execute(&mut *transaction)
         .await?;
     }
-    transaction.commit().await?;
     Ok(!batch.is_last())
 }

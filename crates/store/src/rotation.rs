@@ -11,11 +11,12 @@
 //!
 //! First use and revocation of a successor are each conditional on the other not having happened; the row lock orders them.
 
-use sqlx::{PgConnection, PgPool};
+use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
 use vouchsafe_audit_log::{self as audit, AuditActor};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::transaction::Transaction;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_security::credential::Credential;
 use vouchsafe_security::credential_summary::CredentialSummary;
@@ -76,9 +77,9 @@ impl Credentials {
         actor: AuditActor,
     ) -> Result<RotationOutcome, StoreError> {
         let grants = self.1.clone();
-        self.0
-            .run(move |pool| async move { rotate(&pool, &grants, rotation, &actor).await })
-            .await
+        transaction!(self.0, "credential.rotate", async |transaction| {
+            rotate(transaction, &grants, rotation, &actor).await
+        })
     }
 
     /// Records the use of a credential from a rotation and returns the time of its first use, or `None` if it was revoked. Nothing
@@ -106,7 +107,7 @@ impl Credentials {
 
 #[boxed]
 async fn rotate(
-    pool: &PgPool,
+    transaction: &mut Transaction,
     grants: &Grants,
     rotation: RotationRequest,
     actor: &AuditActor,
@@ -118,9 +119,8 @@ async fn rotate(
         max_per_day,
         now,
     } = rotation;
-    let mut transaction = pool.begin().await?;
-    let partner = partners::lock_valid(&mut transaction, grants, next.partner_id).await?;
-    let before = credentials::lock(&mut transaction, credential_id).await?;
+    let partner = partners::lock_valid(transaction, grants, next.partner_id).await?;
+    let before = credentials::lock(transaction, credential_id).await?;
     // The successor of a forged credential would have a valid HMAC.
     let is_live = |(before, stored): &(Credential, StoredGrant)| {
         partner.is_some() && before.is_live(now) && grants.verify(stored)
@@ -129,11 +129,11 @@ async fn rotate(
         return Ok(RotationOutcome::NotLive);
     };
     if let Some(max_per_day) = max_per_day
-        && let Some(retry_after_s) = wait_for_next(&mut transaction, &before, max_per_day).await?
+        && let Some(retry_after_s) = wait_for_next(transaction, &before, max_per_day).await?
     {
         return Ok(RotationOutcome::TooFrequent { retry_after_s });
     }
-    let revoked = revoke_unused_successors(&mut transaction, credential_id, actor).await?;
+    let revoked = revoke_unused_successors(transaction, credential_id, actor).await?;
     let end = now + overlap;
     let previous_ends_at = before.not_after.map_or(end, |set| set.min(end));
     let previous = Credential {
@@ -141,8 +141,9 @@ async fn rotate(
         rotated_at: Some(now),
         ..before.clone()
     };
-    write_expiry(&mut transaction, grants, &before, &previous, actor).await?;
-    if credentials::count_live(&mut transaction, before.partner_id).await? >= MAX_LIVE_CREDENTIALS {
+    write_expiry(transaction, grants, &before, &previous, actor).await?;
+    if credentials::count_live(transaction, before.partner_id).await? >= MAX_LIVE_CREDENTIALS {
+        transaction.abandon();
         return Ok(RotationOutcome::TooMany);
     }
     let next = Credential {
@@ -152,8 +153,7 @@ async fn rotate(
         family_id: before.family_id,
         ..next
     };
-    credentials::insert(&mut transaction, grants, &next, actor).await?;
-    transaction.commit().await?;
+    credentials::insert(transaction, grants, &next, actor).await?;
     Ok(RotationOutcome::Rotated(Box::new(RotationResult {
         previous,
         previous_ends_at,

@@ -12,9 +12,9 @@ mod void;
 
 use std::collections::HashSet;
 use vouchsafe_audit_log::AuditActor;
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_database::{boxed, transaction};
 
 use sqlx::{PgConnection, PgPool};
 use time::Date;
@@ -177,9 +177,16 @@ impl Stock {
     /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn generate_ids(&self, count: usize) -> Result<NewStockIds, StoreError> {
-        self.0
-            .run(move |pool| async move { generate_ids(&pool, count).await })
-            .await
+        transaction!(self.0, "stock_id.generate", async |transaction| {
+            let codes = sqlx::query_scalar!(
+                r#"SELECT nextval('code_ids') AS "code_id!" FROM generate_series(1, $1::bigint)"#,
+                to_bigint(count),
+            );
+            let codes = codes.fetch_all(&mut **transaction).await?;
+            let stock = next_stock_ids(transaction, count).await?;
+            let codes = codes.into_iter().map(CodeId).collect();
+            Ok(NewStockIds { codes, stock })
+        })
     }
 
     /// Creates the batch of a vendor with this name, or continues it.
@@ -233,23 +240,10 @@ impl Stock {
     /// [`StoreError`] when the database does not answer. The batch may have been imported.
     #[boxed]
     pub async fn import(&self, batch: StockBatch, actor: AuditActor) -> Result<ImportOutcome, StoreError> {
-        self.0
-            .run(move |pool| async move { import::import(&pool, &batch, &actor).await })
-            .await
+        transaction!(self.0, "stock.import", async |transaction| {
+            import::import(transaction, &batch, &actor).await
+        })
     }
-}
-
-async fn generate_ids(pool: &PgPool, count: usize) -> Result<NewStockIds, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    let codes = sqlx::query_scalar!(
-        r#"SELECT nextval('code_ids') AS "code_id!" FROM generate_series(1, $1::bigint)"#,
-        to_bigint(count),
-    );
-    let codes = codes.fetch_all(&mut *transaction).await?;
-    let stock = next_stock_ids(&mut transaction, count).await?;
-    transaction.commit().await?;
-    let codes = codes.into_iter().map(CodeId).collect();
-    Ok(NewStockIds { codes, stock })
 }
 
 /// Generates ids of stock rows, ascending.

@@ -4,11 +4,11 @@
 //! either the operator must enter it again, so that a secret for one server is never sent to another.
 
 use serde::Serialize;
+use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, PgPool};
 use vouchsafe_audit_log::{self as audit, AuditActor};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::vendor::{AdapterKind, Vendor};
 use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::SealedBlob;
@@ -94,9 +94,37 @@ impl VendorConfigs {
     /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn put(&self, terms: VendorConfig, actor: AuditActor) -> Result<PutVendorOutcome, StoreError> {
-        self.0
-            .run(move |pool| async move { put(&pool, terms, &actor).await })
-            .await
+        transaction!(self.0, "vendor.put", async |transaction| {
+            // Without the lock, two concurrent creations of a vendor would both see none.
+            sqlx::query!("LOCK TABLE vendors IN SHARE ROW EXCLUSIVE MODE")
+                .execute(&mut **transaction)
+                .await?;
+            let before = find(&terms.vendor_id).fetch_optional(&mut **transaction).await?;
+            let credentials_changed = terms.credential.is_some();
+            let terms = keep_existing_credential(terms, before.as_ref());
+            if terms.adapter == AdapterKind::Http && terms.credential.is_none() {
+                return Ok(PutVendorOutcome::CredentialMissing);
+            }
+            let vendor = write(transaction, terms).await?;
+            let before = before.map(|before| before.vendor);
+            let after = VendorAuditState {
+                vendor: &vendor,
+                credentials_changed,
+            };
+            audit::write(
+                transaction,
+                &actor,
+                "vendor.put",
+                &vendor.vendor_id,
+                before.as_ref(),
+                Some(&after),
+            )
+            .await?;
+            Ok(match before {
+                Some(_) => PutVendorOutcome::Replaced(vendor),
+                None => PutVendorOutcome::Created(vendor),
+            })
+        })
     }
 
     /// Lists all vendors in byte order of their ids. Not paginated: operators create vendors by hand, so there are few.
@@ -117,44 +145,6 @@ impl VendorConfigs {
     pub async fn find(&self, vendor_id: String) -> Result<Option<VendorWithCredential>, StoreError> {
         self.0.fetch_optional(find(&vendor_id)).await
     }
-}
-
-async fn put(
-    pool: &PgPool,
-    terms: VendorConfig,
-    actor: &AuditActor,
-) -> Result<PutVendorOutcome, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    // Without the lock, two concurrent creations of a vendor would both see none.
-    sqlx::query!("LOCK TABLE vendors IN SHARE ROW EXCLUSIVE MODE")
-        .execute(&mut *transaction)
-        .await?;
-    let before = find(&terms.vendor_id).fetch_optional(&mut *transaction).await?;
-    let credentials_changed = terms.credential.is_some();
-    let terms = keep_existing_credential(terms, before.as_ref());
-    if terms.adapter == AdapterKind::Http && terms.credential.is_none() {
-        return Ok(PutVendorOutcome::CredentialMissing);
-    }
-    let vendor = write(&mut transaction, terms).await?;
-    let before = before.map(|before| before.vendor);
-    let after = VendorAuditState {
-        vendor: &vendor,
-        credentials_changed,
-    };
-    audit::write(
-        &mut transaction,
-        actor,
-        "vendor.put",
-        &vendor.vendor_id,
-        before.as_ref(),
-        Some(&after),
-    )
-    .await?;
-    transaction.commit().await?;
-    Ok(match before {
-        Some(_) => PutVendorOutcome::Replaced(vendor),
-        None => PutVendorOutcome::Created(vendor),
-    })
 }
 
 /// Keeps the stored credential if none is given and adapter and URL are unchanged.

@@ -4,13 +4,13 @@
 //! sold nevertheless.
 
 use serde::Serialize;
-use sqlx::PgPool;
+use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 use vouchsafe_audit_log::{self as audit, AuditActor};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::purchase::view::{LastResponse, PurchaseFilter, PurchaseState, PurchaseView};
@@ -129,19 +129,18 @@ impl Purchases {
         reason: String,
         actor: AuditActor,
     ) -> Result<EndPurchaseOutcome, StoreError> {
-        self.0
-            .run(move |pool| async move { end(&pool, purchase_id, &reason, &actor).await })
-            .await
+        transaction!(self.0, "purchase.end", async |transaction| {
+            end(transaction, purchase_id, &reason, &actor).await
+        })
     }
 }
 
 async fn end(
-    pool: &PgPool,
+    transaction: &mut PgConnection,
     purchase_id: Uuid,
     reason: &str,
     actor: &AuditActor,
 ) -> Result<EndPurchaseOutcome, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
     let locked = sqlx::query_scalar!(
         "SELECT p.ended FROM purchases AS p WHERE p.purchase_id = $1 FOR UPDATE",
         purchase_id,
@@ -169,7 +168,7 @@ async fn end(
     let state_before = PurchaseAuditState::of(&before, None);
     let state_after = PurchaseAuditState::of(&after, Some(reason));
     audit::write_of_partner(
-        &mut transaction,
+        transaction,
         actor,
         after.partner_id,
         "purchase.end",
@@ -178,7 +177,6 @@ async fn end(
         Some(&state_after),
     )
     .await?;
-    transaction.commit().await?;
     Ok(EndPurchaseOutcome::Ended(Box::new(after)))
 }
 

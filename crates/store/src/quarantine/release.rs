@@ -3,9 +3,9 @@
 use serde::Serialize;
 use sqlx::PgConnection;
 use vouchsafe_audit_log::AuditActor;
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::product::Sku;
 
 use super::Quarantine;
@@ -75,21 +75,17 @@ impl Quarantine {
         request: StockRelease,
         actor: AuditActor,
     ) -> Result<ReleaseOutcome, StoreError> {
-        self.0
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                let outcome = release(&mut transaction, &request).await?;
-                if let ReleaseOutcome::Released(part) = &outcome {
-                    let state = ReleaseAuditState {
-                        vouchers: part.vouchers,
-                        reason: &request.reason,
-                    };
-                    continuity::write_audit_entry(&mut transaction, &actor, "stock.release", &state).await?;
-                    transaction.commit().await?;
-                }
-                Ok(outcome)
-            })
-            .await
+        transaction!(self.0, "stock.release", async |transaction| {
+            let outcome = release(transaction, &request).await?;
+            if let ReleaseOutcome::Released(part) = &outcome {
+                let state = ReleaseAuditState {
+                    vouchers: part.vouchers,
+                    reason: &request.reason,
+                };
+                continuity::write_audit_entry(transaction, &actor, "stock.release", &state).await?;
+            }
+            Ok(outcome)
+        })
     }
 }
 

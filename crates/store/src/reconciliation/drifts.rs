@@ -1,13 +1,13 @@
 //! Drifts: differences between our vouchers and the vendor's records, and their resolution by operators.
 
 use serde::Serialize;
+use sqlx::PgConnection;
 use sqlx::types::Json;
-use sqlx::{PgConnection, PgPool};
 use time::Date;
 use vouchsafe_audit_log::{self as audit, AuditActor};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::ids::{DriftId, OrderId, PartnerId, VoucherId};
 use vouchsafe_domain::reconciliation::DriftKind;
 use vouchsafe_domain::reconciliation::drift::{Drift, DriftFilter, DriftResolution, ResolveDriftRequest};
@@ -99,18 +99,17 @@ impl Drifts {
         request: ResolveDriftRequest,
         actor: AuditActor,
     ) -> Result<Option<Drift>, StoreError> {
-        self.0
-            .run(move |pool| async move { resolve(&pool, &request, &actor).await })
-            .await
+        transaction!(self.0, "drift.resolve", async |transaction| {
+            resolve(transaction, &request, &actor).await
+        })
     }
 }
 
 async fn resolve(
-    pool: &PgPool,
+    transaction: &mut PgConnection,
     request: &ResolveDriftRequest,
     actor: &AuditActor,
 ) -> Result<Option<Drift>, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
     let before = sqlx::query!(
         r#"SELECT resolution AS "resolution: DriftResolution", reason, partner_id AS "partner_id: PartnerId"
              FROM drifts
@@ -143,7 +142,7 @@ async fn resolve(
         reason: drift.reason.clone(),
     };
     audit::write_of_partner(
-        &mut transaction,
+        transaction,
         actor,
         partner_id,
         "drift.resolve",
@@ -152,7 +151,6 @@ async fn resolve(
         Some(&after),
     )
     .await?;
-    transaction.commit().await?;
     Ok(Some(drift))
 }
 

@@ -6,8 +6,8 @@
 
 use time::{Date, OffsetDateTime};
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::vendor::AdapterKind;
 
 use crate::reconciliation::Reconciliations;
@@ -120,45 +120,42 @@ impl Reconciliations {
         vendors: Vec<String>,
         actor: AuditActor,
     ) -> Result<(), StoreError> {
-        self.0
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                for vendor in vendors {
-                    sqlx::query!(
-                        "INSERT INTO reconciliations (vendor, day, requested_until)
+        transaction!(self.0, "reconciliation.request", async |transaction| {
+            for vendor in vendors {
+                sqlx::query!(
+                    "INSERT INTO reconciliations (vendor, day, requested_until)
                          VALUES ($1, $2, now() + make_interval(secs => $3))
                          ON CONFLICT (vendor, day) DO UPDATE
                             SET requested_until = EXCLUDED.requested_until, next_at = now()",
-                        vendor,
-                        day,
-                        f64::from(REQUEST_VALID_S),
-                    )
-                    .execute(&mut *transaction)
-                    .await?;
-                    let subject = format!("{vendor} {day}");
-                    audit::write(
-                        &mut transaction,
-                        &actor,
-                        "reconciliation.run",
-                        &subject,
-                        NO_STATE,
-                        NO_STATE,
-                    )
-                    .await?;
-                }
-                // Last: a comparison locks its vendor's row before the row of the day, too.
-                sqlx::query!(
-                    "INSERT INTO reconciled_days (day, requested_until)
-                     VALUES ($1, now() + make_interval(secs => $2))
-                     ON CONFLICT (day) DO UPDATE SET requested_until = EXCLUDED.requested_until",
+                    vendor,
                     day,
                     f64::from(REQUEST_VALID_S),
                 )
-                .execute(&mut *transaction)
+                .execute(&mut **transaction)
                 .await?;
-                transaction.commit().await
-            })
-            .await
+                let subject = format!("{vendor} {day}");
+                audit::write(
+                    transaction,
+                    &actor,
+                    "reconciliation.run",
+                    &subject,
+                    NO_STATE,
+                    NO_STATE,
+                )
+                .await?;
+            }
+            // Last: a comparison locks its vendor's row before the row of the day, too.
+            sqlx::query!(
+                "INSERT INTO reconciled_days (day, requested_until)
+                     VALUES ($1, now() + make_interval(secs => $2))
+                     ON CONFLICT (day) DO UPDATE SET requested_until = EXCLUDED.requested_until",
+                day,
+                f64::from(REQUEST_VALID_S),
+            )
+            .execute(&mut **transaction)
+            .await?;
+            Ok(())
+        })
     }
 
     /// Records why the comparison of a day failed, and schedules a retry with exponential backoff.

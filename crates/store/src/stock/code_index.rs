@@ -3,10 +3,10 @@
 //! The index is keyed, so SQL cannot compute it: the service decrypts the codes in batches and stores their indexes. Until none
 //! is left, nothing is imported.
 
-use sqlx::PgPool;
-use vouchsafe_database::boxed;
+use sqlx::PgConnection;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 use vouchsafe_security::vault::blind_index::BlindIndex;
@@ -73,14 +73,16 @@ impl Stock {
     /// [`StoreError`] when the database does not answer, or a concurrent import has stored one of the codes. Repeating is safe.
     #[boxed]
     pub async fn store_code_indexes(&self, updates: Vec<CodeIndexUpdate>) -> Result<Vec<CodeId>, StoreError> {
-        self.0
-            .run(move |pool| async move { store_code_indexes(&pool, &updates).await })
-            .await
+        transaction!(self.0, "code_index.store", async |transaction| {
+            store_code_indexes(transaction, &updates).await
+        })
     }
 }
 
-async fn store_code_indexes(pool: &PgPool, updates: &[CodeIndexUpdate]) -> Result<Vec<CodeId>, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
+async fn store_code_indexes(
+    transaction: &mut PgConnection,
+    updates: &[CodeIndexUpdate],
+) -> Result<Vec<CodeId>, sqlx::Error> {
     let is_locked = sqlx::query_scalar!(
         r#"SELECT pg_try_advisory_xact_lock($1) AS "is_locked!""#,
         CODE_INDEX_LOCK,
@@ -112,7 +114,6 @@ async fn store_code_indexes(pool: &PgPool, updates: &[CodeIndexUpdate]) -> Resul
         indexes as _,
     );
     let shared = shared.fetch_all(&mut *transaction).await?;
-    transaction.commit().await?;
     let shared = shared.into_iter().filter(|row| row.is_shared);
     Ok(shared.map(|row| CodeId(row.code_id)).collect())
 }

@@ -11,12 +11,12 @@
 //! concurrent order: an order decided before midnight keeps the voucher if it commits first, else it decides again.
 
 use serde::Serialize;
-use sqlx::{PgConnection, PgPool};
+use sqlx::PgConnection;
 use time::Date;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 
@@ -51,45 +51,33 @@ impl Stock {
     /// [`StoreError`] when the database does not answer. The next call repeats the work.
     #[boxed]
     pub async fn expire_batch(&self) -> Result<ExpiryBatch, StoreError> {
-        self.0.run(|pool| async move { expire_batch(&pool).await }).await
+        transaction!(self.0, "stock.expire", async |transaction| {
+            let lock = sqlx::query!(
+                r#"SELECT pg_try_advisory_xact_lock($1) AS "is_locked!", (now() AT TIME ZONE 'UTC')::date AS "today!""#,
+                EXPIRY_LOCK,
+            );
+            let lock = lock.fetch_one(&mut **transaction).await?;
+            let today = lock.today;
+            if !lock.is_locked {
+                return Ok(ExpiryBatch::default());
+            }
+            let chunks = find_expired_chunks(transaction, today).await?;
+            let expired = allocate_expired(transaction, &chunks, today).await?;
+            let marked = mark_expired(transaction, &chunks, today).await?;
+            let mut batch = ExpiryBatch {
+                has_more: chunks.len() == MAX_CHUNKS && marked > 0,
+                ..ExpiryBatch::default()
+            };
+            for (sku, expired) in expired {
+                let state = ExpiryAuditState { expired };
+                let actor = AuditActor::service();
+                audit::write(transaction, &actor, "stock.expire", &sku, NO_STATE, Some(&state)).await?;
+                batch.expired += expired.unsigned_abs();
+                batch.skus.push(sku);
+            }
+            Ok(batch)
+        })
     }
-}
-
-async fn expire_batch(pool: &PgPool) -> Result<ExpiryBatch, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    let lock = sqlx::query!(
-        r#"SELECT pg_try_advisory_xact_lock($1) AS "is_locked!", (now() AT TIME ZONE 'UTC')::date AS "today!""#,
-        EXPIRY_LOCK,
-    );
-    let lock = lock.fetch_one(&mut *transaction).await?;
-    let today = lock.today;
-    if !lock.is_locked {
-        return Ok(ExpiryBatch::default());
-    }
-    let chunks = find_expired_chunks(&mut transaction, today).await?;
-    let expired = allocate_expired(&mut transaction, &chunks, today).await?;
-    let marked = mark_expired(&mut transaction, &chunks, today).await?;
-    let mut batch = ExpiryBatch {
-        has_more: chunks.len() == MAX_CHUNKS && marked > 0,
-        ..ExpiryBatch::default()
-    };
-    for (sku, expired) in expired {
-        let state = ExpiryAuditState { expired };
-        let actor = AuditActor::service();
-        audit::write(
-            &mut transaction,
-            &actor,
-            "stock.expire",
-            &sku,
-            NO_STATE,
-            Some(&state),
-        )
-        .await?;
-        batch.expired += expired.unsigned_abs();
-        batch.skus.push(sku);
-    }
-    transaction.commit().await?;
-    Ok(batch)
 }
 
 async fn find_expired_chunks(connection: &mut PgConnection, today: Date) -> Result<Vec<i64>, sqlx::Error> {

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use serde::Serialize;
-use sqlx::{PgConnection, PgPool};
+use sqlx::PgConnection;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::Currency;
@@ -37,27 +37,26 @@ struct ImportAuditState<'a> {
 }
 
 pub(super) async fn import(
-    pool: &PgPool,
+    transaction: &mut PgConnection,
     batch: &StockBatch,
     actor: &AuditActor,
 ) -> Result<ImportOutcome, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    match check_target(&mut transaction, &batch.target).await? {
+    match check_target(transaction, &batch.target).await? {
         TargetState::Current => {}
         TargetState::Changed => return Ok(ImportOutcome::ProductChanged),
         TargetState::IndexIncomplete => return Ok(ImportOutcome::IndexIncomplete),
     }
     let key_ids = batch.vouchers.iter().map(|voucher| voucher.sealed.key_id);
-    check_stored(&mut transaction, key_ids).await?;
-    let new = insert_codes(&mut transaction, batch).await?;
+    check_stored(transaction, key_ids).await?;
+    let new = insert_codes(transaction, batch).await?;
     let mut fresh: Vec<&NewVoucher> = batch
         .vouchers
         .iter()
         .filter(|voucher| new.contains(&voucher.code_id.0))
         .collect();
     fresh.sort_by_key(|voucher| (Expiry::from_date(voucher.expiry), voucher.code_id));
-    insert_stock(&mut transaction, batch, &fresh).await?;
-    let conflicts = find_conflicts(&mut transaction, batch, &new).await?;
+    insert_stock(transaction, batch, &fresh).await?;
+    let conflicts = find_conflicts(transaction, batch, &new).await?;
     let imported = ImportSummary {
         imported: fresh.len() as u64,
         duplicates: (batch.vouchers.len() - fresh.len() - conflicts.len()) as u64,
@@ -79,9 +78,9 @@ pub(super) async fn import(
             duplicates: imported.duplicates,
             conflicts: imported.conflicts.len(),
         };
-        let partner_id = find_partner(&mut transaction, &batch.origin).await?;
+        let partner_id = find_partner(transaction, &batch.origin).await?;
         audit::write_of_partner(
-            &mut transaction,
+            transaction,
             actor,
             partner_id,
             action,
@@ -91,7 +90,6 @@ pub(super) async fn import(
         )
         .await?;
     }
-    transaction.commit().await?;
     Ok(ImportOutcome::Stored(imported))
 }
 

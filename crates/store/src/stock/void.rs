@@ -4,10 +4,10 @@
 //! voucher; the commit of such an order fails.
 
 use serde::Serialize;
-use sqlx::{PgConnection, PgPool};
+use sqlx::PgConnection;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
@@ -59,10 +59,38 @@ impl Stock {
     ) -> Result<VoidOutcome, StoreError> {
         match target {
             VoidTarget::Sku(sku) => self.void_sku(sku, reason, actor).await,
-            VoidTarget::Codes(product_id, codes) => self
-                .0
-                .run(move |pool| async move { void_codes(&pool, &product_id, &codes, &reason, &actor).await })
-                .await,
+            VoidTarget::Codes(product_id, codes) => transaction!(self.0, "stock.void", async |transaction| {
+                let mut found = find(transaction, &product_id, &codes).await?;
+                let mut voided_rows = Vec::new();
+                loop {
+                    let stock_ids: Vec<i64> = found.iter().map(|row| row.stock_id).collect();
+                    voided_rows.extend(void_rows(transaction, stock_ids.clone()).await?);
+                    // A sale or a return may have been committed between look and write: the result names what holds now, and a voucher
+                    // that was returned to stock meanwhile is voided too.
+                    found = find(transaction, &product_id, &codes).await?;
+                    if found.iter().map(|row| row.stock_id).eq(stock_ids) {
+                        break;
+                    }
+                }
+                let outcome: Vec<CodeVoidOutcome> = (1..)
+                    .zip(&codes)
+                    .map(|(position, _)| code_outcome(position, &found, &voided_rows))
+                    .collect();
+                let voided = voided_rows.len() as u64;
+                write_audit_entry(transaction, &actor, product_id.as_str(), voided, &reason).await?;
+                let mut denominations: Vec<Amount> = found.iter().map(|found| found.denomination).collect();
+                denominations.sort_unstable();
+                denominations.dedup();
+                let skus = denominations.into_iter().map(|denomination| Sku {
+                    product_id: product_id.clone(),
+                    denomination,
+                });
+                Ok(VoidOutcome {
+                    voided,
+                    codes: outcome,
+                    skus: skus.collect(),
+                })
+            }),
         }
     }
 
@@ -83,16 +111,11 @@ impl Stock {
         for group in chunks.chunks(MAX_CHUNKS) {
             let (group, subject, reason, actor) =
                 (group.to_vec(), sku.to_string(), reason.clone(), actor.clone());
-            voided += self
-                .0
-                .run(move |pool| async move {
-                    let mut transaction = pool.begin().await?;
-                    let voided = void_chunks(&mut transaction, &group).await?;
-                    write_audit_entry(&mut transaction, &actor, &subject, voided, &reason).await?;
-                    transaction.commit().await?;
-                    Ok(voided)
-                })
-                .await?;
+            voided += transaction!(self.0, "stock.void", async |transaction| {
+                let voided = void_chunks(transaction, &group).await?;
+                write_audit_entry(transaction, &actor, &subject, voided, &reason).await?;
+                Ok(voided)
+            })?;
         }
         Ok(VoidOutcome {
             voided,
@@ -115,47 +138,6 @@ async fn void_chunks(connection: &mut PgConnection, chunks: &[i64]) -> Result<u6
         chunks,
     );
     Ok(voided.execute(connection).await?.rows_affected())
-}
-
-async fn void_codes(
-    pool: &PgPool,
-    product_id: &ProductId,
-    codes: &[BlindIndex],
-    reason: &str,
-    actor: &AuditActor,
-) -> Result<VoidOutcome, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    let mut found = find(&mut transaction, product_id, codes).await?;
-    let mut voided_rows = Vec::new();
-    loop {
-        let stock_ids: Vec<i64> = found.iter().map(|row| row.stock_id).collect();
-        voided_rows.extend(void_rows(&mut transaction, stock_ids.clone()).await?);
-        // A sale or a return may have been committed between look and write: the result names what holds now, and a voucher that was
-        // returned to stock meanwhile is voided too.
-        found = find(&mut transaction, product_id, codes).await?;
-        if found.iter().map(|row| row.stock_id).eq(stock_ids) {
-            break;
-        }
-    }
-    let outcome: Vec<CodeVoidOutcome> = (1..)
-        .zip(codes)
-        .map(|(position, _)| code_outcome(position, &found, &voided_rows))
-        .collect();
-    let voided = voided_rows.len() as u64;
-    write_audit_entry(&mut transaction, actor, product_id.as_str(), voided, reason).await?;
-    transaction.commit().await?;
-    let mut denominations: Vec<Amount> = found.iter().map(|found| found.denomination).collect();
-    denominations.sort_unstable();
-    denominations.dedup();
-    let skus = denominations.into_iter().map(|denomination| Sku {
-        product_id: product_id.clone(),
-        denomination,
-    });
-    Ok(VoidOutcome {
-        voided,
-        codes: outcome,
-        skus: skus.collect(),
-    })
 }
 
 /// The newest stock row of a requested code.

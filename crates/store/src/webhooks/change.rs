@@ -3,8 +3,8 @@
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::Webhook;
 use vouchsafe_security::vault::fingerprint::FingerprintKey;
@@ -38,40 +38,36 @@ impl Webhooks {
         url_key: FingerprintKey,
         actor: AuditActor,
     ) -> Result<bool, StoreError> {
-        self.0
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                let removed = sqlx::query_scalar!(
-                    "DELETE FROM webhooks WHERE partner_id = $1 AND webhook_id = $2 RETURNING url",
-                    partner_id as _,
-                    webhook_id as _,
-                )
-                .fetch_optional(&mut *transaction)
-                .await?;
-                let Some(url) = removed else {
-                    return transaction.rollback().await.map(|()| false);
-                };
-                sqlx::query!(
-                    "DELETE FROM webhook_progress WHERE partner_id = $1 AND webhook_id = $2",
-                    partner_id as _,
-                    webhook_id as _,
-                )
-                .execute(&mut *transaction)
-                .await?;
-                sqlx::query!(
-                    "DELETE FROM deliveries WHERE partner_id = $1 AND webhook_id = $2",
-                    partner_id as _,
-                    webhook_id as _,
-                )
-                .execute(&mut *transaction)
-                .await?;
-                let id = (partner_id, webhook_id);
-                let urls = (Some(AuditedUrl::of(&url, &url_key)), None);
-                write_url_entry(&mut transaction, &actor, "webhook.remove", id, urls).await?;
-                transaction.commit().await?;
-                Ok(true)
-            })
-            .await
+        transaction!(self.0, "webhook.remove", async |transaction| {
+            let removed = sqlx::query_scalar!(
+                "DELETE FROM webhooks WHERE partner_id = $1 AND webhook_id = $2 RETURNING url",
+                partner_id as _,
+                webhook_id as _,
+            )
+            .fetch_optional(&mut **transaction)
+            .await?;
+            let Some(url) = removed else {
+                return Ok(false);
+            };
+            sqlx::query!(
+                "DELETE FROM webhook_progress WHERE partner_id = $1 AND webhook_id = $2",
+                partner_id as _,
+                webhook_id as _,
+            )
+            .execute(&mut **transaction)
+            .await?;
+            sqlx::query!(
+                "DELETE FROM deliveries WHERE partner_id = $1 AND webhook_id = $2",
+                partner_id as _,
+                webhook_id as _,
+            )
+            .execute(&mut **transaction)
+            .await?;
+            let id = (partner_id, webhook_id);
+            let urls = (Some(AuditedUrl::of(&url, &url_key)), None);
+            write_url_entry(transaction, &actor, "webhook.remove", id, urls).await?;
+            Ok(true)
+        })
     }
 
     /// Sets a new secret and returns until when the old one signs in addition, or `None` if the endpoint does not exist.
@@ -84,33 +80,29 @@ impl Webhooks {
         rotation: WebhookSecretRotation,
         actor: AuditActor,
     ) -> Result<Option<OffsetDateTime>, StoreError> {
-        self.0
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                let until = sqlx::query_scalar!(
-                    r#"UPDATE webhooks
+        transaction!(self.0, "webhook.rotate", async |transaction| {
+            let until = sqlx::query_scalar!(
+                r#"UPDATE webhooks
                         SET previous_secret = secret,
                             previous_until = now() + make_interval(secs => $4),
                             secret = $3,
                             updated_at = now()
                       WHERE partner_id = $1 AND webhook_id = $2
                      RETURNING previous_until AS "previous_until!""#,
-                    rotation.partner_id as _,
-                    rotation.webhook_id as _,
-                    &rotation.secret,
-                    f64::from(rotation.overlap_s),
-                )
-                .fetch_optional(&mut *transaction)
-                .await?;
-                if until.is_some() {
-                    revoke_lease(&mut transaction, rotation.partner_id, rotation.webhook_id).await?;
-                    let id = (rotation.partner_id, rotation.webhook_id);
-                    write_audit_entry(&mut transaction, &actor, "webhook.rotate", id).await?;
-                }
-                transaction.commit().await?;
-                Ok(until)
-            })
-            .await
+                rotation.partner_id as _,
+                rotation.webhook_id as _,
+                &rotation.secret,
+                f64::from(rotation.overlap_s),
+            )
+            .fetch_optional(&mut **transaction)
+            .await?;
+            if until.is_some() {
+                revoke_lease(transaction, rotation.partner_id, rotation.webhook_id).await?;
+                let id = (rotation.partner_id, rotation.webhook_id);
+                write_audit_entry(transaction, &actor, "webhook.rotate", id).await?;
+            }
+            Ok(until)
+        })
     }
 
     /// Enables an endpoint, no matter if the partner or a 410 response disabled it, and makes its deliveries due at once.
@@ -124,22 +116,17 @@ impl Webhooks {
         webhook_id: WebhookId,
         actor: AuditActor,
     ) -> Result<Option<Webhook>, StoreError> {
-        self.0
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                let before = find(None, webhook_id).fetch_optional(&mut *transaction).await?;
-                let Some(before) = before else {
-                    return Ok(None);
-                };
-                let id = (before.partner_id, webhook_id);
-                set_enabled(&mut transaction, id, true).await?;
-                revoke_lease(&mut transaction, before.partner_id, webhook_id).await?;
-                write_audit_entry(&mut transaction, &actor, "webhook.enable", id).await?;
-                let after = find(None, webhook_id).fetch_optional(&mut *transaction).await?;
-                transaction.commit().await?;
-                Ok(after)
-            })
-            .await
+        transaction!(self.0, "webhook.enable", async |transaction| {
+            let before = find(None, webhook_id).fetch_optional(&mut **transaction).await?;
+            let Some(before) = before else {
+                return Ok(None);
+            };
+            let id = (before.partner_id, webhook_id);
+            set_enabled(transaction, id, true).await?;
+            revoke_lease(transaction, before.partner_id, webhook_id).await?;
+            write_audit_entry(transaction, &actor, "webhook.enable", id).await?;
+            find(None, webhook_id).fetch_optional(&mut **transaction).await
+        })
     }
 }
 

@@ -1,9 +1,9 @@
 //! Registration and update of webhook endpoints.
 
-use sqlx::{PgConnection, PgTransaction};
+use sqlx::PgConnection;
 use vouchsafe_audit_log::AuditActor;
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::event_kind::EventKinds;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::Webhook;
@@ -58,31 +58,22 @@ impl Webhooks {
         request: PutWebhookRequest,
         actor: AuditActor,
     ) -> Result<PutWebhookOutcome, StoreError> {
-        self.0
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                // Serializes changes of a partner's endpoints, so the maximum holds.
-                sqlx::query!(
-                    "SELECT FROM partners WHERE partner_id = $1 FOR NO KEY UPDATE",
-                    request.partner_id as _,
-                )
-                .execute(&mut *transaction)
-                .await?;
-                let outcome = put(&mut transaction, &request, &actor).await?;
-                match outcome {
-                    PutWebhookOutcome::Created(_)
-                    | PutWebhookOutcome::Updated(_)
-                    | PutWebhookOutcome::Moved(_) => transaction.commit().await?,
-                    _ => transaction.rollback().await?,
-                }
-                Ok(outcome)
-            })
-            .await
+        transaction!(self.0, "webhook.put", async |transaction| {
+            // Serializes changes of a partner's endpoints, so the maximum holds.
+            sqlx::query!(
+                "SELECT FROM partners WHERE partner_id = $1 FOR NO KEY UPDATE",
+                request.partner_id as _,
+            )
+            .execute(&mut **transaction)
+            .await?;
+            let outcome = put(transaction, &request, &actor).await?;
+            Ok(outcome)
+        })
     }
 }
 
 async fn put(
-    transaction: &mut PgTransaction<'_>,
+    transaction: &mut PgConnection,
     request: &PutWebhookRequest,
     actor: &AuditActor,
 ) -> Result<PutWebhookOutcome, sqlx::Error> {
@@ -93,7 +84,7 @@ async fn put(
               FOR NO KEY UPDATE"#,
         request.partner_id as _,
     );
-    let existing = existing.fetch_all(&mut **transaction).await?;
+    let existing = existing.fetch_all(&mut *transaction).await?;
     let with_url = existing
         .iter()
         .find(|webhook| Some(&webhook.url) == request.url.as_ref());
@@ -151,7 +142,7 @@ async fn put(
     let id = (request.partner_id, webhook_id);
     write_url_entry(transaction, actor, action, id, urls).await?;
     let webhook = find(Some(request.partner_id), webhook_id);
-    let webhook = webhook.fetch_one(&mut **transaction).await?;
+    let webhook = webhook.fetch_one(&mut *transaction).await?;
     Ok(match found {
         None => PutWebhookOutcome::Created(webhook),
         Some(_) if is_moved => PutWebhookOutcome::Moved(webhook),

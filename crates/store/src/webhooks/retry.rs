@@ -2,8 +2,8 @@
 
 use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
 use vouchsafe_audit_log::AuditActor;
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::Webhook;
 
@@ -27,14 +27,14 @@ impl Webhooks {
         webhook_id: WebhookId,
         actor: AuditActor,
     ) -> Result<Option<Webhook>, StoreError> {
-        self.0
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                let before = find(partner_id, webhook_id).fetch_optional(&mut *transaction).await?;
-                let Some(before) = before else {
-                    return Ok(None);
-                };
-                sqlx::query!(
+        transaction!(self.0, "webhook.retry", async |transaction| {
+            let before = find(partner_id, webhook_id)
+                .fetch_optional(&mut **transaction)
+                .await?;
+            let Some(before) = before else {
+                return Ok(None);
+            };
+            sqlx::query!(
                     "UPDATE webhook_progress AS p
                         SET retry_to = COALESCE((SELECT f.last_number FROM feeds AS f WHERE f.partner_id = $1), 0),
                             lease = CASE WHEN p.failures >= $3 THEN p.lease + 1 ELSE p.lease END,
@@ -45,15 +45,12 @@ impl Webhooks {
                     webhook_id as _,
                     FAILING_THRESHOLD.cast_signed(),
                 )
-                .execute(&mut *transaction)
+                .execute(&mut **transaction)
                 .await?;
-                make_waiting_due(&mut transaction, before.partner_id, webhook_id).await?;
-                let id = (before.partner_id, webhook_id);
-                write_audit_entry(&mut transaction, &actor, "webhook.retry", id).await?;
-                let after = find(None, webhook_id).fetch_optional(&mut *transaction).await?;
-                transaction.commit().await?;
-                Ok(after)
-            })
-            .await
+            make_waiting_due(transaction, before.partner_id, webhook_id).await?;
+            let id = (before.partner_id, webhook_id);
+            write_audit_entry(transaction, &actor, "webhook.retry", id).await?;
+            find(None, webhook_id).fetch_optional(&mut **transaction).await
+        })
     }
 }
