@@ -54,12 +54,11 @@ pub type BatchResponse<R> = Vec<Option<Result<R, sqlx::Error>>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatcherKind {
-    /// Calls SQL functions with planner settings of their own. Two workers: one executes while the other waits for the disk.
+    /// Calls SQL functions with planner settings of their own.
     Write,
-    /// Reads rows. One worker: larger batches cost less per request.
+    /// Reads rows.
     Lookup,
-    /// Updates counts that a crash may lose. One worker: its batches do not wait for each other's locks, nor for the disk. The caller
-    /// handles the failure of a batch.
+    /// Updates counts that a crash may lose. The caller handles the failure of a batch.
     Count,
 }
 
@@ -70,6 +69,10 @@ pub trait BatchOp: Clone + Send + Sync + 'static {
 
     /// Bounds the memory of one statement and the wait of the first caller in a batch.
     const MAX_BATCH: usize;
+
+    /// Statements at the same time, each on a connection of its own. With one, batches are larger, and each request costs less; a second
+    /// one executes while the first waits for a lock.
+    const WORKERS: usize = 1;
 
     /// Runs the whole batch and responds in its order. `Err` means that nothing was written, as far as this node knows.
     fn execute_batch(
@@ -130,12 +133,12 @@ impl<Op: BatchOp> Batcher<Op> {
     pub fn start(database: &Database, op: &Op, kind: BatcherKind) -> Self {
         let (queue, requests) = mpsc::unbounded_channel();
         let requests = Arc::new(Mutex::new(requests));
-        let (workers, settings, deadline) = match kind {
-            BatcherKind::Write => (2, [].as_slice(), DEADLINE),
-            BatcherKind::Lookup => (1, LOOKUP_SETTINGS.as_slice(), LOOKUP_DEADLINE),
-            BatcherKind::Count => (1, COUNT_SETTINGS.as_slice(), LOOKUP_DEADLINE),
+        let (settings, deadline) = match kind {
+            BatcherKind::Write => ([].as_slice(), DEADLINE),
+            BatcherKind::Lookup => (LOOKUP_SETTINGS.as_slice(), LOOKUP_DEADLINE),
+            BatcherKind::Count => (COUNT_SETTINGS.as_slice(), LOOKUP_DEADLINE),
         };
-        for _ in 0..workers {
+        for _ in 0..Op::WORKERS {
             let options = database.session_options().options(settings.iter().copied());
             let limits = PoolLimits {
                 connections: 1,

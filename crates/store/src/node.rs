@@ -64,6 +64,8 @@ pub struct PgNode {
     claims: Batcher<ClaimStockOp>,
     retrievals: Batcher<RetrieveCodesOp>,
     orders: Batcher<ReadOrdersOp>,
+    /// For changes of orders, which do not wait behind the reads of partners.
+    orders_to_change: Batcher<ReadOrdersOp>,
     wallets: Batcher<ReadWalletsOp>,
     feeds: Batcher<ReadFeedsOp>,
 }
@@ -85,6 +87,7 @@ impl PgNode {
             // Reads of partners that run alone have been delayed by a lock, and orders must not wait behind them.
             retrievals: Batcher::start(&partners, &RetrieveCodesOp, BatcherKind::Write),
             orders: Batcher::start(&partners, &ReadOrdersOp, BatcherKind::Lookup),
+            orders_to_change: Batcher::start(&control, &ReadOrdersOp, BatcherKind::Lookup),
             wallets: Batcher::start(&partners, &ReadWalletsOp, BatcherKind::Lookup),
             feeds: Batcher::start(&partners, &ReadFeedsOp, BatcherKind::Lookup),
             database: control,
@@ -221,7 +224,8 @@ impl PgNode {
         partner_id: PartnerId,
         order_id: OrderId,
     ) -> Result<Option<Order>, Unavailable> {
-        self.orders.submit((partner_id, order_id)).await
+        let stored = self.orders.submit((partner_id, order_id)).await?;
+        Ok(stored.map(|stored| stored.order))
     }
 
     /// Lists the wallets of a partner by currency.
@@ -310,7 +314,7 @@ impl Store for PgNode {
         partner_id: PartnerId,
         order_id: OrderId,
     ) -> StoreFuture<'_, Result<Option<StoredOrder>, Unavailable>> {
-        self.run(move |pool| async move { orders::find_stored(&pool, partner_id, order_id).await })
+        Box::pin(self.orders_to_change.submit((partner_id, order_id)))
     }
 
     fn count_orders(&self, partner_id: PartnerId, limit: u32) -> StoreFuture<'_, Result<u64, Unavailable>> {

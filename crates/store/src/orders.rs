@@ -60,7 +60,7 @@ pub(super) struct ReadOrdersOp;
 impl BatchOp for ReadOrdersOp {
     type Request = (PartnerId, OrderId);
     /// `None` if this partner has no such order.
-    type Response = Option<Order>;
+    type Response = Option<StoredOrder>;
 
     /// An order may have 1,000 vouchers.
     const MAX_BATCH: usize = 16;
@@ -69,11 +69,11 @@ impl BatchOp for ReadOrdersOp {
         self,
         pool: PgPool,
         keys: Vec<(PartnerId, OrderId)>,
-    ) -> Result<BatchResponse<Option<Order>>, sqlx::Error> {
+    ) -> Result<BatchResponse<Option<StoredOrder>>, sqlx::Error> {
         let rows = find_rows(&pool, &keys).await?;
         Ok(rows
             .into_iter()
-            .map(|row| Some(row.map(Order::try_from).transpose()))
+            .map(|row| Some(row.map(StoredOrder::try_from).transpose()))
             .collect())
     }
 
@@ -81,9 +81,9 @@ impl BatchOp for ReadOrdersOp {
         self,
         pool: PgPool,
         keys: (PartnerId, OrderId),
-    ) -> Result<Option<Order>, sqlx::Error> {
+    ) -> Result<Option<StoredOrder>, sqlx::Error> {
         let row = find_row(&pool, keys).await?;
-        row.map(Order::try_from).transpose()
+        row.map(StoredOrder::try_from).transpose()
     }
 }
 
@@ -162,16 +162,6 @@ impl Orders {
         );
         self.0.fetch_optional(statement.map(|row| row.status)).await
     }
-}
-
-/// Finds an order with the state that a change of it needs.
-pub(super) async fn find_stored(
-    pool: &PgPool,
-    partner_id: PartnerId,
-    order_id: OrderId,
-) -> Result<Option<StoredOrder>, sqlx::Error> {
-    let row = find_row(pool, (partner_id, order_id)).await?;
-    row.map(StoredOrder::try_from).transpose()
 }
 
 /// Counts the orders of a partner, up to `limit`.

@@ -5,19 +5,23 @@
 
 pub(super) mod answers;
 mod claims;
+mod creation;
 pub(super) mod view;
 
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
+use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
-use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::{ExpiryPolicy, ProductId};
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 
+use self::creation::CreatePurchasesOp;
+pub use self::creation::PurchaseCreation;
+use super::batcher::{Batcher, BatcherKind};
 use super::database::Database;
 
 /// Selects [`Purchase`]s with the rest of a statement.
@@ -66,46 +70,10 @@ pub struct Purchase {
 pub struct Purchases(pub(super) Database);
 
 impl Purchases {
-    /// Creates purchases for an order. A line that has a purchase keeps it.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    #[boxed]
-    pub async fn create(
-        &self,
-        partner_id: PartnerId,
-        order_id: OrderId,
-        purchases: Vec<NewPurchase>,
-    ) -> Result<(), StoreError> {
-        transaction!(self.0, "purchase.create", async |transaction| {
-            for NewPurchase {
-                line,
-                vendor,
-                request,
-            } in purchases
-            {
-                sqlx::query!(
-                    "INSERT INTO purchases (purchase_id, partner_id, order_id, line, vendor, product_id, denomination,
-                                            currency, quantity, expiry_policy, requested_at)
-                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-                     ON CONFLICT (partner_id, order_id, line) DO NOTHING",
-                    request.key as _,
-                    partner_id as _,
-                    order_id as _,
-                    line.cast_signed(),
-                    vendor,
-                    request.product_id as _,
-                    request.denomination.amount as _,
-                    request.denomination.currency as _,
-                    request.quantity.cast_signed(),
-                    Json(&request.expiry_policy) as _,
-                    request.requested_at,
-                )
-                .execute(&mut **transaction)
-                .await?;
-            }
-            Ok(())
-        })
+    /// Starts a worker that creates the purchases of many orders in one statement. It ends with the last clone of the result.
+    #[must_use]
+    pub fn start_creation(&self) -> PurchaseCreation {
+        PurchaseCreation(Batcher::start(&self.0, &CreatePurchasesOp, BatcherKind::Write))
     }
 
     /// Finds a purchase with its request.

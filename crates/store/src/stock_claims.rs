@@ -18,6 +18,9 @@ impl BatchOp for ClaimStockOp {
 
     const MAX_BATCH: usize = 32;
 
+    /// A claim can wait for chunks that another node holds.
+    const WORKERS: usize = 2;
+
     /// If a caller has disconnected, the node owns the chunks nevertheless and gets them again with the next claim.
     async fn execute_batch(
         self,

@@ -196,6 +196,7 @@ impl Builder {
         let partner_id = self.partner.partner_id;
         self.store
             .purchases
+            .start_creation()
             .create(partner_id, second, vec![purchase])
             .await
             .unwrap();

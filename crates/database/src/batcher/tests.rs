@@ -27,12 +27,12 @@ const ALONE_OFFSET: u32 = 1_000_000;
 
 /// Responds with the request itself and records the batches. Needs no database.
 #[derive(Debug, Clone)]
-struct Echo {
+struct Echo<const WORKERS: usize> {
     batch_time: Duration,
     batches: Arc<Mutex<Vec<Vec<u32>>>>,
 }
 
-impl Echo {
+impl<const WORKERS: usize> Echo<WORKERS> {
     fn with_batch_time(batch_time: Duration) -> Self {
         Self {
             batch_time,
@@ -54,11 +54,13 @@ impl Echo {
     }
 }
 
-impl BatchOp for Echo {
+impl<const WORKERS: usize> BatchOp for Echo<WORKERS> {
     type Request = u32;
     type Response = u32;
 
     const MAX_BATCH: usize = 32;
+
+    const WORKERS: usize = WORKERS;
 
     async fn execute_batch(self, _: PgPool, requests: Vec<u32>) -> Result<BatchResponse<u32>, sqlx::Error> {
         self.batches
@@ -98,16 +100,16 @@ fn delay_grows_while_batches_are_slow_and_requests_wait() {
         (0, fast, 1, 0),
         (0, slow, 1, 1),
         (1, slow, 1, 2),
-        (2, slow, Echo::MAX_BATCH - 1, 4),
+        (2, slow, Echo::<1>::MAX_BATCH - 1, 4),
         (4, slow, 1, 4),
-        (4, slow, Echo::MAX_BATCH, 0),
+        (4, slow, Echo::<1>::MAX_BATCH, 0),
         (4, slow, 0, 2),
         (4, fast, 1, 2),
         (2, fast, 1, 1),
         (1, fast, 1, 0),
         (1, slow, 0, 0),
     ] {
-        let delay = next_batch_delay(ms(previous), took, queue_length, Echo::MAX_BATCH);
+        let delay = next_batch_delay(ms(previous), took, queue_length, Echo::<1>::MAX_BATCH);
         assert_eq!(
             delay,
             ms(expected),
@@ -118,7 +120,7 @@ fn delay_grows_while_batches_are_slow_and_requests_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn sequential_requests_are_not_delayed() {
-    let echo = Echo::with_batch_time(BATCH_TIME);
+    let echo = Echo::<1>::with_batch_time(BATCH_TIME);
     let batcher = echo.batcher(BatcherKind::Lookup);
     let started = Instant::now();
     for request in 0..100 {
@@ -129,7 +131,7 @@ async fn sequential_requests_are_not_delayed() {
 
 #[tokio::test(start_paused = true)]
 async fn concurrent_requests_share_batches() {
-    let echo = Echo::with_batch_time(BATCH_TIME);
+    let echo = Echo::<1>::with_batch_time(BATCH_TIME);
     let batcher = echo.batcher(BatcherKind::Lookup);
     let submissions = (0..1_000).map(|request| {
         let batcher = batcher.clone();
@@ -160,9 +162,9 @@ async fn concurrent_requests_share_batches() {
 
 #[tokio::test(start_paused = true)]
 async fn full_batch_starts_without_delay() {
-    let echo = Echo::with_batch_time(BATCH_TIME);
+    let echo = Echo::<1>::with_batch_time(BATCH_TIME);
     let batcher = echo.batcher(BatcherKind::Lookup);
-    let count = u32::try_from(4 * Echo::MAX_BATCH).unwrap();
+    let count = u32::try_from(4 * Echo::<1>::MAX_BATCH).unwrap();
     let started = Instant::now();
     join_all((0..count).map(|request| batcher.submit(request))).await;
     assert_eq!(echo.batches().len(), 4);
@@ -171,7 +173,7 @@ async fn full_batch_starts_without_delay() {
 
 #[tokio::test(start_paused = true)]
 async fn request_queued_past_acquire_timeout_is_rejected() {
-    let echo = Echo::with_batch_time(ACQUIRE_TIMEOUT * 2);
+    let echo = Echo::<2>::with_batch_time(ACQUIRE_TIMEOUT * 2);
     let batcher = echo.batcher(BatcherKind::Write);
     let submissions = (1..=3).map(|request| {
         let batcher = batcher.clone();
@@ -188,7 +190,7 @@ async fn request_queued_past_acquire_timeout_is_rejected() {
 
 #[tokio::test(start_paused = true)]
 async fn blocked_operation_runs_alone_and_unblocks_the_queue() {
-    let echo = Echo::with_batch_time(LOOKUP_DEADLINE * 10);
+    let echo = Echo::<1>::with_batch_time(LOOKUP_DEADLINE * 10);
     let batcher = echo.batcher(BatcherKind::Lookup);
     let started = Instant::now();
     let second = async {
@@ -202,7 +204,7 @@ async fn blocked_operation_runs_alone_and_unblocks_the_queue() {
 
 #[tokio::test(start_paused = true)]
 async fn second_worker_runs_while_the_first_is_busy() {
-    let echo = Echo::with_batch_time(BATCH_TIME);
+    let echo = Echo::<2>::with_batch_time(BATCH_TIME);
     let batcher = echo.batcher(BatcherKind::Write);
     let started = Instant::now();
     let second = async {
@@ -216,7 +218,7 @@ async fn second_worker_runs_while_the_first_is_busy() {
 
 #[tokio::test(start_paused = true)]
 async fn failure_in_a_batch_fails_no_other_request() {
-    let echo = Echo::with_batch_time(BATCH_TIME);
+    let echo = Echo::<1>::with_batch_time(BATCH_TIME);
     let batcher = echo.batcher(BatcherKind::Lookup);
     let failed = || Err(unavailable(&sqlx::Error::RowNotFound));
     for (requests, expected) in [
@@ -245,14 +247,14 @@ async fn failure_in_a_batch_fails_no_other_request() {
 
 #[tokio::test(start_paused = true)]
 async fn counts_of_a_failed_batch_do_not_run_alone() {
-    let echo = Echo::with_batch_time(BATCH_TIME);
+    let echo = Echo::<1>::with_batch_time(BATCH_TIME);
     let batcher = echo.batcher(BatcherKind::Count);
     let failed = Err(unavailable(&sqlx::Error::RowNotFound));
     let responses = join_all([1, 2, FAILS].map(|request| batcher.submit(request))).await;
     assert_eq!(responses, [failed.clone(), failed.clone(), failed]);
     assert_eq!(batcher.submit(3).await, Ok(3));
 
-    let blocked = Echo::with_batch_time(LOOKUP_DEADLINE * 10);
+    let blocked = Echo::<1>::with_batch_time(LOOKUP_DEADLINE * 10);
     let batcher = blocked.batcher(BatcherKind::Count);
     let timed_out = Err(unavailable(&timeout_error(LOOKUP_DEADLINE)));
     assert_eq!(batcher.submit(1).await, timed_out);

@@ -15,7 +15,7 @@ mod intake;
 mod response_mapping;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tracing::{error, warn};
@@ -33,10 +33,10 @@ use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::purchase::view::LastResponse;
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 use vouchsafe_domain::sandbox_fault::{FaultKind, SandboxFaults};
-use vouchsafe_domain::vendor::{AdapterKind, VendorNetwork};
+use vouchsafe_domain::vendor::{AdapterKind, Vendor, VendorNetwork};
 use vouchsafe_store::StoreError;
 use vouchsafe_store::keyring::Keyring;
-use vouchsafe_store::{NewPurchase, PgStore, PurchaseUpdate};
+use vouchsafe_store::{NewPurchase, PgStore, PurchaseCreation, PurchaseUpdate};
 
 use self::adapter_cache::AdapterCache;
 use self::intake::IntakeError;
@@ -50,6 +50,7 @@ const OUT_OF_STOCK_TTL: Duration = Duration::from_secs(300);
 
 pub struct ProcurementService {
     store: PgStore,
+    creation: PurchaseCreation,
     /// This node's name, stored with its claims.
     node: String,
     keyring: Arc<Keyring>,
@@ -59,6 +60,8 @@ pub struct ProcurementService {
     metrics: VendorMetrics,
     faults: Arc<SandboxFaults>,
     adapters: AdapterCache,
+    /// Adapters by vendor, as of the last poll.
+    kinds: Mutex<HashMap<String, AdapterKind>>,
     network: VendorNetwork,
 }
 
@@ -73,6 +76,7 @@ impl ProcurementService {
         network: VendorNetwork,
     ) -> Self {
         Self {
+            creation: store.purchases.start_creation(),
             store,
             node,
             keyring,
@@ -81,6 +85,7 @@ impl ProcurementService {
             metrics,
             faults: Arc::default(),
             adapters: AdapterCache::default(),
+            kinds: Mutex::default(),
             network,
         }
     }
@@ -116,13 +121,34 @@ impl ProcurementService {
     }
 
     async fn needs_vendor(&self, order: &Order) -> Result<bool, StoreError> {
-        let vendors = self.store.vendors.list().await?.into_iter();
-        let kinds: HashMap<_, _> = vendors.map(|vendor| (vendor.vendor_id, vendor.adapter)).collect();
+        let purchases = self.purchases_for(order);
+        // A vendor that is not known may have been added since the last poll.
+        if !purchases
+            .iter()
+            .all(|purchase| self.kinds().contains_key(&purchase.vendor))
+        {
+            self.list_vendors().await?;
+        }
+        let kinds = self.kinds();
         let needs_call = |purchase: &NewPurchase| {
             let kind = kinds.get(&purchase.vendor);
             kind.is_some_and(|kind| *kind != AdapterKind::Manual)
         };
-        Ok(self.purchases_for(order).iter().any(needs_call))
+        Ok(purchases.iter().any(needs_call))
+    }
+
+    /// Lists the vendors, and remembers their adapters.
+    async fn list_vendors(&self) -> Result<Vec<Vendor>, StoreError> {
+        let vendors = self.store.vendors.list().await?;
+        let kinds = vendors
+            .iter()
+            .map(|vendor| (vendor.vendor_id.clone(), vendor.adapter));
+        *self.kinds() = kinds.collect();
+        Ok(vendors)
+    }
+
+    fn kinds(&self) -> MutexGuard<'_, HashMap<String, AdapterKind>> {
+        self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn ask_vendor(
@@ -210,8 +236,8 @@ async fn poll_or_buy(
 impl Vendors for ProcurementService {
     fn list_capacities(&self) -> StoreFuture<'_, Result<Vec<VendorCapacity>, Unavailable>> {
         Box::pin(async move {
-            let vendors = self.store.vendors.list().await.map_err(Unavailable::from)?;
-            let capacity = |vendor: vouchsafe_domain::vendor::Vendor| VendorCapacity {
+            let vendors = self.list_vendors().await.map_err(Unavailable::from)?;
+            let capacity = |vendor: Vendor| VendorCapacity {
                 vendor_id: VendorId(vendor.vendor_id.into()),
                 concurrency: usize::from(vendor.concurrency),
             };
@@ -237,11 +263,8 @@ impl Vendors for ProcurementService {
     fn open_purchases(&self, order: Order) -> StoreFuture<'_, Result<(), Unavailable>> {
         Box::pin(async move {
             let (partner_id, order_id) = (order.partner_id, order.order_id);
-            let created = self
-                .store
-                .purchases
-                .create(partner_id, order_id, self.purchases_for(&order));
-            created.await.map_err(Unavailable::from)
+            let purchases = self.purchases_for(&order);
+            self.creation.create(partner_id, order_id, purchases).await
         })
     }
 
