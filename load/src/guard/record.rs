@@ -18,6 +18,23 @@ const MAX_GROWTH_SINCE_RELEASE: f64 = 0.05;
 /// Limit of the growth of statements and commits, of which one order alone has about one: half a statement more.
 const MAX_GROWTH_OF_STATEMENTS: f64 = 0.5;
 
+/// Limit of the growth of commits per order with several connections, above which the instructions are not compared: on a busy machine fewer
+/// orders share a batch, whose fixed cost each of them then bears more of.
+const MAX_GROWTH_OF_SHARED_COMMITS: f64 = 0.1;
+
+/// Whether fewer orders shared a batch now, with as many connections as in this figure.
+fn has_smaller_batches(figure: &str, before: &Counts, now: &Counts) -> bool {
+    let Some((_, connections)) = figure
+        .split_once('.')
+        .filter(|(_, connections)| *connections != "1")
+    else {
+        return false;
+    };
+    let commits = format!("commits.{connections}");
+    let growth = before.get(&commits).zip(now.get(&commits));
+    growth.is_some_and(|(before, now)| now / before - 1.0 > MAX_GROWTH_OF_SHARED_COMMITS)
+}
+
 /// Limit of the growth of a figure; `limit` is that of steady ones. `None` if it depends on time: how many orders share a batch, and how
 /// often threads wait.
 fn max_growth(figure: &str, limit: f64) -> Option<f64> {
@@ -89,18 +106,19 @@ impl Comparison {
         Self::with_limit(base, before, now, MAX_GROWTH)
     }
 
-    fn with_limit(base: impl Into<String>, before: &Counts, now: &Counts, limit: f64) -> Self {
+    fn with_limit(base: impl Into<String>, before_counts: &Counts, now: &Counts, limit: f64) -> Self {
         let change = |(figure, before): (&String, &f64)| {
             Some(Change {
                 figure: figure.clone(),
                 before: *before,
                 now: *now.get(figure)?,
-                max_growth: max_growth(figure, limit),
+                max_growth: max_growth(figure, limit)
+                    .filter(|_| !has_smaller_batches(figure, before_counts, now)),
             })
         };
         Self {
             base: base.into(),
-            changes: before.iter().filter_map(change).collect(),
+            changes: before_counts.iter().filter_map(change).collect(),
         }
     }
 
@@ -307,6 +325,20 @@ mod tests {
             let of = |count| Counts::from([(figure.to_owned(), count)]);
             let verdict = Comparison::between("record", &of(1.0), &of(now)).verdict();
             assert_eq!(verdict, expected, "{figure} {now}");
+        }
+    }
+
+    #[test]
+    fn instructions_of_smaller_batches_are_not_compared() {
+        let of = |instructions, commits| {
+            Counts::from([
+                ("instructions.16".to_owned(), instructions),
+                ("commits.16".to_owned(), commits),
+            ])
+        };
+        for (commits, expected) in [(0.16, Verdict::ThresholdMissed), (0.23, Verdict::Passed)] {
+            let compared = Comparison::between("record", &of(1_000.0, 0.155), &of(1_050.0, commits));
+            assert_eq!(compared.verdict(), expected, "{commits}");
         }
     }
 
