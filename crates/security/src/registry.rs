@@ -202,14 +202,23 @@ impl AccessRegistry {
     ///
     /// A copy that was read before a revocation may arrive after it: the revocation is kept.
     pub fn upsert_credential(&self, mut credential: Credential) {
-        let mut slot = self
-            .credentials
-            .entry(credential.key_hash)
-            .or_insert_with(|| Arc::new(credential.clone()));
-        credential.revoked_at = slot.revoked_at.or(credential.revoked_at);
-        self.key_hashes
-            .insert(credential.credential_id, credential.key_hash);
-        *slot = Arc::new(credential);
+        let (credential_id, key_hash) = (credential.credential_id, credential.key_hash);
+        let previous = {
+            let mut slot = self
+                .credentials
+                .entry(key_hash)
+                .or_insert_with(|| Arc::new(credential.clone()));
+            credential.revoked_at = slot.revoked_at.or(credential.revoked_at);
+            *slot = Arc::new(credential);
+            self.key_hashes.insert(credential_id, key_hash)
+        };
+        // The service never changes a key. Under its former one, a credential whose row somebody has changed would outlive its revocation.
+        if let Some(previous) = previous.filter(|previous| *previous != key_hash)
+            && let Some(mut slot) = self.credentials.get_mut(&previous)
+        {
+            let former = Arc::make_mut(&mut slot);
+            former.revoked_at = former.revoked_at.or(Some(former.not_before));
+        }
         self.version.fetch_add(1, Ordering::Release);
     }
 
