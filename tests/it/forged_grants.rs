@@ -278,6 +278,30 @@ async fn revocation_of_a_credential_with_a_changed_key_applies_at_all_nodes() {
     );
 }
 
+/// Nodes hear of changes from the audit log. An entry that names nothing must not keep them from hearing of a revocation.
+#[tokio::test(flavor = "multi_thread")]
+async fn forged_audit_entry_does_not_delay_a_revocation() {
+    let [first, second] = start_two_nodes();
+    let mut operator = Operator::of(&first);
+    let partner = operator.add_partner("1").await;
+    let mut at_second = partner.connect_to(&second.base_url());
+    wait_for_status(&mut at_second, 200, "/wallets").await;
+    let mut database = ServiceDatabase::of(&first).await;
+    database
+        .run(
+            "INSERT INTO audit_log (operator, action, subject)
+             VALUES ('sam', 'credential.issue', 'none'), ('sam', 'partner.change', 'none')"
+                .to_owned(),
+        )
+        .await;
+    operator.revoke_credential(&partner).await;
+    wait_for_status(&mut at_second, 401, "/wallets").await;
+    for node in [&first, &second] {
+        let log = node.log();
+        assert!(!log.contains("cannot load changes of other nodes"), "{log}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_of_an_earlier_version_are_sealed_once_by_the_owner() {
     let database = Database::create_on(Durability::Durable).await;

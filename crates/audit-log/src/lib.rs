@@ -3,7 +3,6 @@
 //! Each entry commits in the transaction of its change. The recorded states have types that hold no code and no secret.
 
 use std::fmt::Display;
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -13,7 +12,7 @@ use vouchsafe_database::database::Database;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::{restrict_period, to_bigint};
 use vouchsafe_domain::audit_log::{AuditFilter, AuditRow};
-use vouchsafe_domain::ids::{CredentialId, InvalidId, PartnerId};
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
 
 mod checkpoints;
 mod export;
@@ -55,12 +54,6 @@ impl RecentChanges {
         let unapplied = self.ids.iter().copied().filter(|id| !applied.ids.contains(id));
         is_complete.then(|| unapplied.collect())
     }
-}
-
-fn parse_id<Id: FromStr<Err = InvalidId>>(subject: &str) -> Result<Id, sqlx::Error> {
-    subject
-        .parse()
-        .map_err(|error: InvalidId| sqlx::Error::Decode(error.into()))
 }
 
 /// Adds an entry that concerns no partner to the open transaction of `connection`. An action is object type and verb, e.g.
@@ -179,9 +172,10 @@ impl AuditLog {
         .map(|row| (row.action, row.subject));
         let mut changed = ChangedObjects::default();
         for (action, subject) in self.0.fetch_all(statement).await? {
+            // An entry without an id is none of the service's, and must not hide the changes after it.
             match action.split_once('.') {
-                Some(("partner", _)) => changed.partners.push(parse_id(&subject)?),
-                Some(("credential", _)) => changed.credentials.push(parse_id(&subject)?),
+                Some(("partner", _)) => changed.partners.extend(subject.parse::<PartnerId>()),
+                Some(("credential", _)) => changed.credentials.extend(subject.parse::<CredentialId>()),
                 _ => changed.has_products = true,
             }
         }
