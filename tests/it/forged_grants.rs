@@ -186,6 +186,42 @@ async fn request_whose_requester_was_changed_in_the_database_is_not_carried_out(
     assert_eq!(partner.balance("USD").await, "1.00");
 }
 
+/// An operator who can write to the database requests a change and shows the second operator another one.
+#[tokio::test]
+async fn request_shows_its_change_and_not_what_the_database_says() {
+    let mut eyes = FourEyes::start();
+    let mut partner = eyes.admin.add_partner("1").await;
+    let body = json!({ "amount": "5000", "reference": "a" });
+    let request = eyes.request(Method::POST, &top_ups(&partner), &body).await;
+    let mut database = ServiceDatabase::of(&eyes.service).await;
+    let harmless = [
+        "details = jsonb_set(details, '{amount}', '\"1.00\"')",
+        "object = 'ptn_00000000000000000000000000000000'",
+    ];
+    let truthful = eyes.sam.get(&request).await;
+    for change in harmless {
+        database
+            .run("CREATE TABLE IF NOT EXISTS kept AS SELECT object, details FROM change_requests".to_owned())
+            .await;
+        database.run(format!("UPDATE change_requests SET {change}")).await;
+        assert_eq!(eyes.sam.get(&request).await, truthful, "{change}");
+        let listed = eyes.sam.get("/admin/v1/requests?status=WAITING").await;
+        assert_eq!(listed["data"][0], truthful, "{change}");
+        expect_error(&eyes.confirm(&request).await, 500, "INTERNAL_ERROR");
+        assert_eq!(partner.balance("USD").await, "1.00");
+        // A confirmation can be repeated a minute later.
+        database
+            .run(
+                "UPDATE change_requests SET object = kept.object, details = kept.details, status = 'WAITING', decided_by = NULL,
+                        decided_at = NULL
+                   FROM kept"
+                    .to_owned(),
+            )
+            .await;
+    }
+    expect_success(&eyes.confirm(&request).await, 201);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn planted_and_changed_rows_of_partners_grant_nothing() {
     let database = Database::create_on(Durability::Durable).await;

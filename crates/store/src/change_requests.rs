@@ -4,6 +4,7 @@
 //! died, or the engine did not answer in time) can be confirmed again; its change takes effect once, as a repeated call does.
 
 mod retention;
+mod sealed;
 mod trail;
 
 use sqlx::PgConnection;
@@ -366,10 +367,8 @@ async fn find_waiting(
         new.kind as _,
         new.object,
     );
-    let waiting = waiting.fetch_all(&mut *connection).await?;
-    let same = waiting
-        .into_iter()
-        .find(|request| is_same(request.request_id, &request.sealed));
+    let mut waiting = waiting.fetch_all(&mut *connection).await?.into_iter();
+    let same = waiting.find(|request| is_same(request.request_id, &request.sealed));
     let Some(same) = same else {
         return Ok(None);
     };

@@ -23,7 +23,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::decision::DeclineRequest;
 
 use super::body::OptionalJson;
-use super::confirmable_change::{ConfirmableChange, SealedChange, unreadable};
+use super::confirmable_change::{ConfirmableChange, SealedChange, SealedDescription, unreadable};
 use super::credential_rotation::CredentialRotation;
 use super::credentials::CredentialIssue;
 use super::operators::{AccountChange, OperatorCreation, TokenIssue};
@@ -43,7 +43,8 @@ pub(super) async fn list(
     ListRequest { page, filter }: ListRequest<ChangeRequestFilter>,
 ) -> Result<HttpResponse, ApiError> {
     let requests = &service.operator_store.change_requests;
-    let found = requests.list(filter, page.after()?, page.fetch_limit()).await?;
+    let mut found = requests.list(filter, page.after()?, page.fetch_limit()).await?;
+    describe_open(&service, &mut found).await?;
     list_response(&page, found, |request| request.request_id)
 }
 
@@ -52,8 +53,29 @@ pub(super) async fn get(
     service: web::Data<Service>,
     request_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let stored = find(&service, &request_id).await?;
-    Ok(HttpResponse::Ok().json(stored.request))
+    let mut request = find(&service, &request_id).await?.request;
+    describe_open(&service, std::slice::from_mut(&mut request)).await?;
+    Ok(HttpResponse::Ok().json(request))
+}
+
+/// Shows of requests that have not ended what was encrypted with the change. Somebody who writes to the database could show the second operator
+/// another change, until the confirmation.
+async fn describe_open(service: &Service, requests: &mut [ChangeRequest]) -> Result<(), ApiError> {
+    let ids: Vec<_> = requests.iter().map(|request| request.request_id).collect();
+    let sealed = service.operator_store.change_requests.find_sealed(ids).await?;
+    for request in requests {
+        let Some(sealed) = sealed.get(&request.request_id) else {
+            continue;
+        };
+        // A change that was altered cannot be confirmed, whatever its row shows.
+        let Ok(change) = open(service, request.request_id, sealed).await else {
+            continue;
+        };
+        if let Ok(SealedDescription { object, details }) = serde_json::from_slice(&change) {
+            (request.object, request.details) = (object, details);
+        }
+    }
+    Ok(())
 }
 
 /// `POST /requests/{request_id}/confirm`: carries the change out, and responds as its route does.

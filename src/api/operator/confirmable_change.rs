@@ -39,13 +39,22 @@ pub(super) trait ConfirmableChange: Serialize + DeserializeOwned {
     ) -> impl Future<Output = Result<HttpResponse, ApiError>>;
 }
 
-/// A change as it is encrypted: with its kind and its requester, which the row has in plain text, so that who writes to the database can
-/// change neither and confirm a request of their own.
+/// A change as it is encrypted: with what the row has in plain text, so that who writes to the database can neither confirm a request of
+/// their own nor show another change to the second operator.
 #[derive(Serialize, Deserialize)]
 pub(super) struct SealedChange<C> {
     kind: ChangeKind,
     requested_by: String,
+    object: String,
+    details: String,
     change: C,
+}
+
+/// The part of a [`SealedChange`] that the second operator sees.
+#[derive(Deserialize)]
+pub(super) struct SealedDescription {
+    pub(super) object: String,
+    pub(super) details: String,
 }
 
 impl<C> SealedChange<C> {
@@ -54,13 +63,23 @@ impl<C> SealedChange<C> {
     /// # Errors
     /// `INTERNAL_ERROR`.
     pub(super) fn into_change(self, request: &ChangeRequest) -> Result<C, ApiError> {
-        if self.kind == request.kind && self.requested_by == request.requested_by.as_str() {
+        if self.kind == request.kind
+            && self.requested_by == request.requested_by.as_str()
+            && self.object == request.object
+            && is_same_json(&self.details, &request.details)
+        {
             return Ok(self.change);
         }
         tracing::error!(request.id = %request.request_id, "change request was altered in the database");
         let message = "the request was altered in the database; decline it, and see the service log";
         Err(ApiError::new(Code::InternalError, message))
     }
+}
+
+/// Postgres stores JSON with other spaces and another order.
+fn is_same_json(left: &str, right: &str) -> bool {
+    let parse = serde_json::from_str::<serde_json::Value>;
+    matches!((parse(left), parse(right)), (Ok(left), Ok(right)) if left == right)
 }
 
 /// What the second operator sees of a change.
@@ -96,6 +115,8 @@ pub(super) async fn submit_if(
     let sealed = SealedChange {
         kind,
         requested_by: operator.name().to_string(),
+        object: object.clone(),
+        details: details.clone(),
         change,
     };
     let json = Zeroizing::new(serde_json::to_vec(&sealed).map_err(|error| unreadable(&error))?);
