@@ -7,8 +7,8 @@ use vouchsafe_api_client::ApiResponse;
 use crate::change_requests::FourEyes;
 use crate::commands::{run_error, run_json, run_ok};
 use vouchsafe_test_harness::{
-    Instance, Operator, ServiceDatabase, WAIT_TIMEOUT, eventually, expect_error, expect_success, shared,
-    unique,
+    Instance, Operator, ServiceDatabase, VendorSimulator, WAIT_TIMEOUT, eventually, expect_error,
+    expect_success, shared, unique,
 };
 
 const CREDENTIAL: &str = "CNRYVENDOR-credential";
@@ -174,6 +174,41 @@ async fn vendor_credential_change_is_audited_without_value() {
         (&json!(4), &json!(64))
     );
     assert!(!trail.to_string().contains("CNRY"), "{trail}");
+}
+
+/// Who can write to the database gets neither the credential of a vendor nor its orders.
+#[tokio::test]
+async fn vendor_whose_url_was_changed_in_the_database_is_not_called() {
+    let (service, honest, attacker) = (
+        Instance::start(),
+        VendorSimulator::start(&[]),
+        VendorSimulator::start(&[]),
+    );
+    let mut operator = Operator::of(&service);
+    let http = json!({ "adapter": "http", "url": honest.url, "credentials": "simulator" });
+    expect_success(&put_vendor(&mut operator, "acme", &http).await, 201);
+    let mut database = ServiceDatabase::of(&service).await;
+    let redirect = format!(
+        "UPDATE vendors SET url = '{}' WHERE vendor_id = 'acme'",
+        attacker.url
+    );
+    database.run(redirect).await;
+    let route = json!({ "route": "vendor", "vendor": "acme" });
+    let sale = operator.add_product_with(route, "25", 0).await;
+    let mut partner = operator.add_partner("1000").await;
+    partner.order(&sale, 1).await;
+    eventually("the refusal", WAIT_TIMEOUT, async || {
+        let orders = operator.get("/admin/v1/orders").await;
+        assert_ne!(
+            orders["data"][0]["status"], "DELIVERED",
+            "the attacker has the credential"
+        );
+        service
+            .log()
+            .contains("cannot decrypt the vendor's credential")
+            .then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -90,7 +90,7 @@ impl VendorAdapter {
             .vault_with(credential.as_ref().map(|sealed| sealed.key_id))
             .await;
         let vault = vault.map_err(|error| error.to_string())?;
-        let open = |sealed| vault.open_credential(&vendor.vendor_id, sealed);
+        let open = |sealed| vault.open_credential(&vendor.vendor_id, vendor.url.as_deref(), sealed);
         let credential = credential.as_ref().map(open).transpose();
         let url = vendor.url.as_deref().map(str::parse).transpose();
         let config = AdapterConfig {

@@ -42,7 +42,7 @@ pub enum PutVendorOutcome {
 #[derive(Debug, Clone)]
 pub struct VendorWithCredential {
     pub vendor: Vendor,
-    /// Sealed for the vendor's id; set for adapter `http`.
+    /// Sealed for the vendor's id and URL; set for adapter `http`.
     pub credential: Option<SealedBlob>,
 }
 

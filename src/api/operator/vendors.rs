@@ -149,7 +149,9 @@ impl ConfirmableChange for VendorPut {
         let url = self.check(service).await?;
         let Self { vendor_id, request } = self;
         let credential = match request.validate_credentials()? {
-            Some(credential) => Some(seal_credentials(service, &vendor_id, credential).await?),
+            Some(credential) => {
+                Some(seal_credentials(service, &vendor_id, url.as_deref(), credential).await?)
+            }
             None => None,
         };
         let terms = VendorConfig {
@@ -183,13 +185,14 @@ fn parse_url(text: &str) -> Result<String, ApiError> {
 async fn seal_credentials(
     service: &Service,
     vendor_id: &str,
+    url: Option<&str>,
     credential: &SecretString,
 ) -> Result<SealedBlob, ApiError> {
     let vault = service.keyring.sealing_vault().await.map_err(|error| {
         tracing::error!(error.message = %error, vendor.id = vendor_id, "no data key for a vendor credential");
         ApiError::unavailable()
     })?;
-    vault.seal_credential(vendor_id, credential).map_err(|error| {
+    vault.seal_credential(vendor_id, url, credential).map_err(|error| {
         tracing::error!(error.message = %error, vendor.id = vendor_id, "cannot encrypt a vendor credential");
         ApiError::new(
             Code::InternalError,

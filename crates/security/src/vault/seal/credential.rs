@@ -1,7 +1,7 @@
-//! Encrypted vendor credentials, bound to their vendor.
+//! Encrypted vendor credentials, bound to their vendor and its URL.
 //!
 //! Encrypted under the active data key like codes, with associated data that no code has: a credential does not decrypt
-//! as a code, nor for another vendor.
+//! as a code, nor for another vendor or URL. Somebody who writes another URL into the database does not receive the credential.
 
 use secrecy::SecretString;
 use zeroize::Zeroizing;
@@ -11,43 +11,48 @@ use crate::secret::expose;
 use crate::vault::data_key::KeyId;
 
 /// Domain separation from other encrypted values.
-const CREDENTIAL_CONTEXT: &[u8] = b"vouchsafe vendor credential v1";
+const CREDENTIAL_CONTEXT: &[u8] = b"vouchsafe vendor credential v2";
+
+/// Version 0.2.0 did not bind credentials to a URL. An attacker cannot turn a bound one into one of these.
+const UNBOUND_CONTEXT: &[u8] = b"vouchsafe vendor credential v1";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenCredentialError {
     /// The data key is not loaded.
     #[error("data key {key_id} is not loaded")]
     UnknownKey { key_id: KeyId },
-    /// It was altered, or belongs to another vendor.
+    /// It was altered, or belongs to another vendor or URL.
     #[error(
-        "cannot decrypt the credential of vendor {vendor_id}: it was altered or belongs to another vendor; put it again"
+        "cannot decrypt the credential of vendor {vendor_id}: it was altered, or belongs to another vendor or url; put both again"
     )]
     AuthenticationFailed { vendor_id: String },
 }
 
 impl Vault {
-    /// Encrypts the credential of a vendor.
+    /// Encrypts the credential of a vendor at a URL.
     ///
     /// # Errors
     /// [`SealError`].
     pub fn seal_credential(
         &self,
         vendor_id: &str,
+        url: Option<&str>,
         credential: &SecretString,
     ) -> Result<SealedBlob, SealError> {
         self.seal_with(
-            |key_id| associated_data(key_id, vendor_id),
+            |key_id| associated_data(key_id, vendor_id, url),
             expose(credential).as_bytes(),
         )
     }
 
-    /// Decrypts the credential of a vendor.
+    /// Decrypts the credential of a vendor at a URL.
     ///
     /// # Errors
     /// [`OpenCredentialError`].
     pub fn open_credential(
         &self,
         vendor_id: &str,
+        url: Option<&str>,
         sealed: &SealedBlob,
     ) -> Result<SecretString, OpenCredentialError> {
         let key_id = sealed.key_id;
@@ -58,12 +63,9 @@ impl Vault {
         let refused = || OpenCredentialError::AuthenticationFailed {
             vendor_id: vendor_id.to_owned(),
         };
-        let plain: Zeroizing<Vec<u8>> = cipher
-            .open(
-                sealed.nonce,
-                &associated_data(key_id, vendor_id),
-                &sealed.ciphertext,
-            )
+        let open = |data: &[u8]| cipher.open(sealed.nonce, data, &sealed.ciphertext);
+        let plain: Zeroizing<Vec<u8>> = open(&associated_data(key_id, vendor_id, url))
+            .or_else(|| open(&unbound_data(key_id, vendor_id)))
             .ok_or_else(refused)?;
         std::str::from_utf8(&plain)
             .map(SecretString::from)
@@ -71,9 +73,21 @@ impl Vault {
     }
 }
 
-/// The key id has a fixed length and precedes the vendor id, so that the associated data is unambiguous.
-fn associated_data(key_id: KeyId, vendor_id: &str) -> Vec<u8> {
-    [CREDENTIAL_CONTEXT, &key_id.0.to_be_bytes(), vendor_id.as_bytes()].concat()
+/// The key id has a fixed length, and neither a vendor id nor a URL has a zero byte, so that the associated data is unambiguous.
+fn associated_data(key_id: KeyId, vendor_id: &str, url: Option<&str>) -> Vec<u8> {
+    let (key_id, url) = (key_id.0.to_be_bytes(), url.unwrap_or_default());
+    [
+        CREDENTIAL_CONTEXT,
+        &key_id,
+        vendor_id.as_bytes(),
+        b"\0",
+        url.as_bytes(),
+    ]
+    .concat()
+}
+
+fn unbound_data(key_id: KeyId, vendor_id: &str) -> Vec<u8> {
+    [UNBOUND_CONTEXT, &key_id.0.to_be_bytes(), vendor_id.as_bytes()].concat()
 }
 
 #[cfg(test)]
@@ -85,29 +99,42 @@ mod tests {
     use crate::vault::seal::CodeId;
     use crate::vault::seal::tests::vault;
 
+    const URL: Option<&str> = Some("https://acme.example/");
+
+    /// As version 0.2.0 has encrypted it.
     #[test]
-    fn credential_opens_for_its_vendor_only() {
+    fn unbound_credential_opens_at_every_url() {
+        let vault = vault();
+        let sealed = vault.seal_with(|key_id| unbound_data(key_id, "acme"), b"a credential");
+        let opened = vault.open_credential("acme", URL, &sealed.unwrap());
+        assert_eq!(expose(&opened.unwrap()), "a credential");
+    }
+
+    #[test]
+    fn credential_opens_for_its_vendor_and_url_only() {
         let vault = vault();
         let sealed = vault
-            .seal_credential("acme", &"a credential".to_owned().into())
+            .seal_credential("acme", URL, &"a credential".to_owned().into())
             .unwrap();
         assert_eq!(
-            expose(&vault.open_credential("acme", &sealed).unwrap()),
+            expose(&vault.open_credential("acme", URL, &sealed).unwrap()),
             "a credential"
         );
         let mut altered = sealed.clone();
         altered.ciphertext[0] ^= 1;
-        for (vendor_id, sealed) in [
-            ("acm", &sealed),
-            ("acme2", &sealed),
-            ("", &sealed),
-            ("acme", &altered),
+        for (vendor_id, url, sealed) in [
+            ("acm", URL, &sealed),
+            ("acme2", URL, &sealed),
+            ("", URL, &sealed),
+            ("acme", Some("https://evil.example/"), &sealed),
+            ("acme", None, &sealed),
+            ("acme", URL, &altered),
         ] {
             let refused = OpenCredentialError::AuthenticationFailed {
                 vendor_id: vendor_id.to_owned(),
             };
             assert_eq!(
-                vault.open_credential(vendor_id, sealed).err(),
+                vault.open_credential(vendor_id, url, sealed).err(),
                 Some(refused),
                 "{vendor_id}"
             );
@@ -117,14 +144,14 @@ mod tests {
             ..sealed
         };
         let missing = OpenCredentialError::UnknownKey { key_id: KeyId(9) };
-        assert_eq!(vault.open_credential("acme", &unknown).err(), Some(missing));
+        assert_eq!(vault.open_credential("acme", URL, &unknown).err(), Some(missing));
     }
 
     #[test]
     fn credential_does_not_open_as_a_code() {
         let vault = vault();
         let sealed = vault
-            .seal_credential("acme", &"a credential".to_owned().into())
+            .seal_credential("acme", URL, &"a credential".to_owned().into())
             .unwrap();
         let sku = Sku {
             product_id: "acme".parse().unwrap(),
