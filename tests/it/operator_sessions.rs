@@ -227,11 +227,25 @@ async fn token_that_a_session_issues_ends_with_the_session() {
     assert!(validity <= time::Duration::hours(12), "{issued}");
     let mut by_token = Operator::of(service).with_token(&text(&issued, "token"));
     by_token.get(PARTNERS).await;
+    // Neither does a token that this token issues last longer, and a link would start another session.
+    let next = by_token
+        .send_json(Method::POST, &path, &json!({ "days": 366 }))
+        .await;
+    assert!(
+        time(&text(&next, "expires_at")) <= time(&text(&issued, "expires_at")),
+        "{next}"
+    );
+    let link = format!("/admin/v1/operators/{name}/sign-in-links");
+    let refused = by_token.call_json(Method::POST, &link, "").await;
+    expect_error(&refused, 403, "FORBIDDEN");
     let sessions = admin.get(&format!("/admin/v1/sessions?operator={name}")).await;
     let session = format!("/admin/v1/sessions/{}", text(&sessions["data"][0], "session_id"));
     admin.send_json(Method::DELETE, &session, &json!(null)).await;
-    let refused = by_token.call_json(Method::GET, PARTNERS, "").await;
-    expect_error(&refused, 401, "INVALID_CREDENTIALS");
+    for token in [&issued, &next] {
+        let mut by_token = Operator::of(service).with_token(&text(token, "token"));
+        let refused = by_token.call_json(Method::GET, PARTNERS, "").await;
+        expect_error(&refused, 401, "INVALID_CREDENTIALS");
+    }
     let tokens = admin.get(&path).await;
     let tokens = tokens["data"].as_array().unwrap();
     let ended = tokens

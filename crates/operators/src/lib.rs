@@ -22,7 +22,7 @@ use vouchsafe_security::vault::grant_key::Grant;
 pub use identities::{ProviderIdentity, ProviderSignIn};
 pub use sessions::{NewSession, SessionHolder, SessionLookup, SessionUse};
 pub use sign_in_links::{IssueLinkOutcome, issue_sign_in_link};
-pub use tokens::{IssueTokenOutcome, MAX_LIVE_TOKENS, NewOperatorToken, TokenHolder};
+pub use tokens::{IssueTokenOutcome, MAX_LIVE_TOKENS, NewOperatorToken, SessionSpan, TokenHolder};
 
 use self::grants::{Grants, StoredGrant};
 use vouchsafe_database::database::{Database, Statement, connect};

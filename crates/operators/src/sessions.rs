@@ -18,6 +18,7 @@ use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::vault::grant_key::Grant;
 
 use super::token_state::{self, Issuer};
+use super::tokens::SessionSpan;
 use super::{Operators, stored_grant};
 use crate::grants::{Grants, StoredGrant};
 
@@ -47,11 +48,9 @@ pub enum SessionLookup {
 /// The operator of a live session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionHolder {
-    pub session_id: OperatorSessionId,
     pub name: OperatorName,
     pub role: Role,
-    /// Its latest end.
-    pub expires_at: OffsetDateTime,
+    pub session: SessionSpan,
 }
 
 /// Runs a statement that returns sessions.
@@ -256,11 +255,14 @@ async fn find_holder(
             tracing::warn!(error.message = %error, operator.name = %found.name, "cannot record the use of a session");
         }
     }
-    Ok(SessionLookup::Live(SessionHolder {
+    let session = SessionSpan {
         session_id: found.session_id,
+        expires_at: found.expires_at,
+    };
+    Ok(SessionLookup::Live(SessionHolder {
         name: found.name,
         role: found.role,
-        expires_at: found.expires_at,
+        session,
     }))
 }
 

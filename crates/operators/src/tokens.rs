@@ -27,6 +27,15 @@ const ENDED_TOKEN_DAYS: i32 = 90;
 pub struct TokenHolder {
     pub name: OperatorName,
     pub role: Role,
+    /// The session that issued the token, and the end of the token.
+    pub session: Option<SessionSpan>,
+}
+
+/// A session, and the latest end of what it grants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionSpan {
+    pub session_id: OperatorSessionId,
+    pub expires_at: OffsetDateTime,
 }
 
 /// A token to store.
@@ -241,9 +250,14 @@ async fn authenticate(
             tracing::warn!(error.message = %error, operator.name = %found.name, "cannot record the use of an operator token");
         }
     }
+    let session = found.session_id.zip(found.expires_at);
     Ok(Some(TokenHolder {
         name: found.name,
         role: found.role,
+        session: session.map(|(session_id, expires_at)| SessionSpan {
+            session_id,
+            expires_at,
+        }),
     }))
 }
 

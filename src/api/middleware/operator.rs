@@ -17,15 +17,13 @@ use actix_web::http::header::{
 };
 use actix_web::middleware::Next;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _, web};
-use time::OffsetDateTime;
-use vouchsafe_domain::ids::OperatorSessionId;
 use vouchsafe_domain::operator::{OperatorName, Role};
 use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
 use vouchsafe_security::security_event::SecurityEventReason;
 use vouchsafe_sign_in::cookies::ConsoleCookie;
 use vouchsafe_sign_in::next_path::NextPath;
 use vouchsafe_store::AuditActor;
-use vouchsafe_store::operators::{SessionHolder, SessionLookup, SessionUse, TokenHolder};
+use vouchsafe_store::operators::{SessionHolder, SessionLookup, SessionSpan, SessionUse, TokenHolder};
 use vouchsafe_wire::error_code::Code;
 
 use super::request_origin::check_same_origin;
@@ -44,16 +42,8 @@ static SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 pub(crate) struct Operator {
     name: OperatorName,
     role: Role,
-    /// The session of a browser; `None` with a bearer token.
-    session: Option<OperatorSession>,
-}
-
-/// The session of a request.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OperatorSession {
-    pub(crate) session_id: OperatorSessionId,
-    /// Its latest end.
-    pub(crate) expires_at: OffsetDateTime,
+    /// The session of a browser, or the one that issued the bearer token: what the operator issues for the own account must not outlast it.
+    session: Option<SessionSpan>,
 }
 
 impl Operator {
@@ -77,7 +67,7 @@ impl Operator {
         self.role
     }
 
-    pub(crate) const fn session(&self) -> Option<OperatorSession> {
+    pub(crate) const fn session(&self) -> Option<SessionSpan> {
         self.session
     }
 
@@ -247,7 +237,9 @@ async fn identify(request: &ServiceRequest) -> Result<Operator, Refusal> {
     let Some(operator) = operator else {
         return Err(reject(service, request.request(), reason, NO_TOKEN).into());
     };
-    if operator.session.is_some() && !matches!(*request.method(), Method::GET | Method::HEAD) {
+    if reason == SecurityEventReason::OperatorSession
+        && !matches!(*request.method(), Method::GET | Method::HEAD)
+    {
         check_same_origin(service, headers)?;
     }
     Ok(operator)
@@ -310,18 +302,10 @@ pub(crate) async fn find_session_operator(
         .find_session_holder(OperatorTokenHash::of(token), session_use)
         .await?
     {
-        SessionLookup::Live(SessionHolder {
-            session_id,
+        SessionLookup::Live(SessionHolder { name, role, session }) => Ok(SessionOperator::Live(Operator {
             name,
             role,
-            expires_at,
-        }) => Ok(SessionOperator::Live(Operator {
-            name,
-            role,
-            session: Some(OperatorSession {
-                session_id,
-                expires_at,
-            }),
+            session: Some(session),
         })),
         SessionLookup::Ended => Ok(SessionOperator::Ended),
         SessionLookup::Unknown => Ok(SessionOperator::Unknown),
@@ -342,11 +326,7 @@ async fn find_operator(service: &Service, token: &[u8]) -> Result<Option<Operato
         return Ok(None);
     }
     let holder = service.operator_store.operators.authenticate(hash).await?;
-    Ok(holder.map(|TokenHolder { name, role }| Operator {
-        name,
-        role,
-        session: None,
-    }))
+    Ok(holder.map(|TokenHolder { name, role, session }| Operator { name, role, session }))
 }
 
 /// Middleware of a route that rejects operators below `needed`.
