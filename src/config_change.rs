@@ -3,6 +3,7 @@
 //! A lock serializes the changes, so that memory applies them in commit order. A change runs to completion even if its client
 //! disconnects.
 
+use std::collections::HashSet;
 use std::future::Future;
 
 use actix_web::web;
@@ -62,12 +63,18 @@ async fn load_changed(service: &Service, changes: Vec<i64>) -> Result<(), StoreE
         true => Some(service.job_store.products.load_all().await?),
         false => None,
     };
+    let mut missing: HashSet<_> = changed.credentials.iter().copied().collect();
     let access = service.job_store.credentials.load_changed_access(changed).await?;
     for partner in access.partners {
         service.registry.upsert_partner(partner);
     }
     for credential in access.credentials {
+        missing.remove(&credential.credential_id);
         service.registry.upsert_credential(credential);
+    }
+    // The service deletes rows of ended credentials only. Without its row, a credential that somebody has deleted could not be revoked.
+    for credential_id in missing {
+        service.registry.revoke(credential_id, service.clock.now());
     }
     if let Some(products) = products {
         service.catalogue.replace(Catalogue::new(products));

@@ -38,6 +38,7 @@ mod expiry;
 mod foreign_ids;
 mod forged_grants;
 mod fulfilment;
+mod hidden_revocations;
 mod http_edge_cases;
 mod id_tokens;
 mod idempotency;

@@ -198,9 +198,7 @@ impl AccessRegistry {
         self.partners.get(&partner_id).map(|partner| Arc::clone(&partner))
     }
 
-    /// Inserts or replaces a credential by its key.
-    ///
-    /// A copy that was read before a revocation may arrive after it: the revocation is kept.
+    /// Inserts or replaces a credential by its key. A copy that was read before a revocation may arrive after it: the revocation is kept.
     pub fn upsert_credential(&self, mut credential: Credential) {
         let (credential_id, key_hash) = (credential.credential_id, credential.key_hash);
         let previous = {
@@ -239,6 +237,15 @@ impl AccessRegistry {
         let revoked_at = slot.revoked_at.or(Some(now));
         Arc::make_mut(&mut slot).revoked_at = revoked_at;
         true
+    }
+
+    /// The partner of a credential that is in memory.
+    #[must_use]
+    pub fn find_owner(&self, credential_id: CredentialId) -> Option<PartnerId> {
+        let key_hash = *self.key_hashes.get(&credential_id)?;
+        self.credentials
+            .get(&key_hash)
+            .map(|credential| credential.partner_id)
     }
 
     pub fn record_first_use(&self, key_hash: ApiKeyHash, at: OffsetDateTime) {

@@ -194,7 +194,10 @@ pub(super) async fn revoke(
     let credential_id: CredentialId = credential_id.parse().map_err(|_| not_found())?;
     let revocation = config_change::apply(&service, |service| async move {
         let credentials = &service.operator_store.credentials;
-        let revocation = credentials.revoke(credential_id, descendants, actor).await?;
+        let holder = service.registry.find_owner(credential_id);
+        let revocation = credentials
+            .revoke(credential_id, descendants, holder, actor)
+            .await?;
         for revoked in revocation.iter().flat_map(|revocation| &revocation.revoked) {
             service.registry.revoke(*revoked, service.clock.now());
         }
