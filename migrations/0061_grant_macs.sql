@@ -20,7 +20,9 @@ DELETE FROM operators
    AND NOT EXISTS (SELECT FROM operator_tokens WHERE operator = 'admin')
    AND NOT EXISTS (SELECT FROM operator_sessions WHERE operator = 'admin')
    AND NOT EXISTS (SELECT FROM operator_sign_in_links WHERE operator = 'admin')
-   AND NOT EXISTS (SELECT FROM operator_identities WHERE operator = 'admin');
+   AND NOT EXISTS (SELECT FROM operator_identities WHERE operator = 'admin')
+   -- One that an operator has created or changed stays.
+   AND NOT EXISTS (SELECT FROM audit_log WHERE subject = 'admin' AND action IN ('operator.create', 'operator.change'));
 
 INSERT INTO grant_seal (sealed_at)
 SELECT now()

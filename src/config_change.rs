@@ -9,6 +9,8 @@ use std::future::Future;
 use actix_web::web;
 use tokio::sync::Mutex;
 use vouchsafe_domain::catalogue::Catalogue;
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_security::registry::{PartnerAccess, PartnerStatus};
 use vouchsafe_store::StoreError;
 
 use crate::service::Service;
@@ -65,6 +67,7 @@ async fn load_changed(service: &Service, changes: Vec<i64>) -> Result<(), StoreE
     };
     let mut missing: HashSet<_> = changed.credentials.iter().copied().collect();
     let access = service.job_store.credentials.load_changed_access(changed).await?;
+    suspend(service, &access.unreadable_partners);
     for partner in access.partners {
         service.registry.upsert_partner(partner);
     }
@@ -82,9 +85,23 @@ async fn load_changed(service: &Service, changes: Vec<i64>) -> Result<(), StoreE
     Ok(())
 }
 
+/// Suspends partners whose rows cannot be read, the codes of their orders included.
+fn suspend(service: &Service, partners: &[PartnerId]) {
+    for partner in partners
+        .iter()
+        .filter_map(|id| service.registry.find_partner(*id))
+    {
+        service.registry.upsert_partner(PartnerAccess {
+            status: PartnerStatus::Suspended { codes_blocked: true },
+            ..PartnerAccess::clone(&partner)
+        });
+    }
+}
+
 async fn load_all(service: &Service) -> Result<(), StoreError> {
     let access = service.job_store.credentials.load_access().await?;
     let products = service.job_store.products.load_all().await?;
+    suspend(service, &access.unreadable_partners);
     for partner in access.partners {
         service.registry.upsert_partner(partner);
     }

@@ -105,16 +105,19 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
 
 async fn poll_changes(service: &web::Data<Service>) {
     let mut tick = ticker(CHANGE_POLL_INTERVAL);
-    let mut applied: Option<RecentChanges> = None;
+    let (mut is_sealed, mut applied): (bool, Option<RecentChanges>) = (false, None);
     loop {
         tick.tick().await;
-        if let Err(error) = service
+        match service
             .job_store
             .grants
             .refresh(&service.job_store.database)
             .await
         {
-            warn!(error.message = %error, "cannot read whether access is sealed");
+            // What was loaded before was not verified.
+            Ok(now_sealed) if now_sealed != is_sealed => (is_sealed, applied) = (now_sealed, None),
+            Ok(_) => {}
+            Err(error) => warn!(error.message = %error, "cannot read whether access is sealed"),
         }
         match service.job_store.audit_log.recent_changes().await {
             Ok(newest) if applied.as_ref() == Some(&newest) => {}

@@ -80,3 +80,38 @@ async fn forged_audit_entry_does_not_delay_a_revocation() {
         assert!(!log.contains("cannot load changes of other nodes"), "{log}");
     }
 }
+
+/// A row that does not decode keeps neither the changes of others from the nodes nor a node from starting, and grants nothing itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn unreadable_row_of_a_partner_delays_no_revocation_and_grants_nothing() {
+    for (column, value) in [("allowlist", "'{x}'"), ("certified_at", "'infinity'")] {
+        let [first, mut second] = start_two_nodes();
+        let mut operator = Operator::of(&first);
+        let (forged, leaked) = (operator.add_partner("1").await, operator.add_partner("1").await);
+        let mut forged_at_second = forged.connect_to(&second.base_url());
+        let mut leaked_at_second = leaked.connect_to(&second.base_url());
+        wait_for_status(&mut forged_at_second, 200, "/wallets").await;
+        wait_for_status(&mut leaked_at_second, 200, "/wallets").await;
+        let mut database = ServiceDatabase::of(&first).await;
+        let partner_id = &forged.partner_id;
+        let id = partner_id.trim_start_matches("ptn_");
+        database
+            .run(format!(
+                "UPDATE partners SET {column} = {value} WHERE partner_id = '{id}';
+                 INSERT INTO audit_log (operator, action, subject) VALUES ('sam', 'partner.change', '{partner_id}')"
+            ))
+            .await;
+        operator.revoke_credential(&leaked).await;
+        wait_for_status(&mut leaked_at_second, 401, "/wallets").await;
+        wait_for_status(&mut forged_at_second, 403, "/wallets").await;
+        for node in [&first, &second] {
+            let log = node.log();
+            assert!(!log.contains("cannot load changes of other nodes"), "{log}");
+        }
+        second.kill();
+        second.restart();
+        let mut forged_at_second = forged.connect_to(&second.base_url());
+        let status = forged_at_second.get("/wallets").await.status;
+        assert!(matches!(status.as_u16(), 401 | 403), "{status}");
+    }
+}

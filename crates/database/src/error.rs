@@ -48,6 +48,14 @@ impl StoreError {
         }
     }
 
+    /// Whether a row does not decode. The panic of a decoder is one, too: a time beyond those of its type.
+    pub const fn is_unreadable_row(&self) -> bool {
+        matches!(
+            self.cause(),
+            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::WorkerCrashed
+        )
+    }
+
     /// Whether no connection became free.
     pub const fn is_overload(&self) -> bool {
         matches!(self.cause(), sqlx::Error::PoolTimedOut)

@@ -88,16 +88,21 @@ impl Grants {
                 row.id,
                 "row has no valid HMAC and grants nothing: it was written without the service"
             );
-            let mut forged = self.0.forged.lock().unwrap_or_else(PoisonError::into_inner);
-            if forged.len() < MAX_FORGED {
-                forged.insert(ForgedGrant {
-                    table: row.table,
-                    subject: row.id.clone(),
-                    partner_id: row.partner_id,
-                });
-            }
+            self.report(row.table, row.id.clone(), row.partner_id);
         }
         is_right
+    }
+
+    /// Keeps a row that grants nothing for [`Self::take_forged`].
+    pub fn report(&self, table: &'static str, subject: String, partner_id: Option<PartnerId>) {
+        let mut forged = self.0.forged.lock().unwrap_or_else(PoisonError::into_inner);
+        if forged.len() < MAX_FORGED {
+            forged.insert(ForgedGrant {
+                table,
+                subject,
+                partner_id,
+            });
+        }
     }
 
     /// The rows without a valid HMAC that were read since the last call, each once.

@@ -15,7 +15,7 @@ use vouchsafe_security::credential::{ApiKeyHash, ApiSecretHash, Credential};
 use vouchsafe_security::credential_summary::CredentialSummary;
 use vouchsafe_security::vault::grant_key::Grant;
 
-use super::access::LoadedAccess;
+use super::access::{LoadedAccess, read_rows};
 use super::database::{Database, Statement};
 use super::partners;
 use vouchsafe_operators::grants::{Grants, StoredGrant};
@@ -99,17 +99,21 @@ impl Credentials {
     /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn load_access(&self) -> Result<LoadedAccess, StoreError> {
-        let (partners, credentials) = self
+        let partners = sqlx::query_scalar!(r#"SELECT partner_id AS "partner_id: PartnerId" FROM partners"#);
+        let credentials = sqlx::query_scalar!(
+            r#"SELECT credential_id AS "credential_id: CredentialId"
+                 FROM credentials
+                WHERE revoked_at IS NULL AND (not_after IS NULL OR not_after > now())"#
+        );
+        let partners = self
             .0
-            .run(|pool| async move {
-                let partners = partners::all().fetch_all(&pool).await?;
-                let live = select_credentials!(
-                    "WHERE revoked_at IS NULL AND (not_after IS NULL OR not_after > now())"
-                );
-                Ok((partners, live.fetch_all(&pool).await?))
-            })
+            .run(|pool| async move { partners.fetch_all(&pool).await })
             .await?;
-        Ok(LoadedAccess::of(&self.1, partners, credentials))
+        let credentials = self
+            .0
+            .run(|pool| async move { credentials.fetch_all(&pool).await })
+            .await?;
+        self.load(&partners, &credentials).await
     }
 
     /// Loads these partners and credentials, which may have ended.
@@ -118,8 +122,16 @@ impl Credentials {
     /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn load_changed_access(&self, changed: ChangedObjects) -> Result<LoadedAccess, StoreError> {
-        let partners = self.0.fetch_all(partners::find_all(&changed.partners)).await?;
-        let credentials = self.0.fetch_all(find_all(&changed.credentials)).await?;
+        self.load(&changed.partners, &changed.credentials).await
+    }
+
+    async fn load(
+        &self,
+        partner_ids: &[PartnerId],
+        credential_ids: &[CredentialId],
+    ) -> Result<LoadedAccess, StoreError> {
+        let partners = read_rows(&self.0, partner_ids, partners::find_all).await?;
+        let credentials = read_rows(&self.0, credential_ids, find_all).await?;
         Ok(LoadedAccess::of(&self.1, partners, credentials))
     }
 
