@@ -92,7 +92,18 @@ async fn request_of_settings_token_ends_with_the_setting() {
     }
     expect_success(&sam.call_json(Method::POST, &confirmations[0], "").await, 201);
     assert_eq!(service.stop(), Some(0));
-    let mut without = Instance::new(service.data_dir(), &[("VOUCHSAFE_FOUR_EYES", "on")]);
+    let another = (
+        "VOUCHSAFE_OPERATOR_TOKEN",
+        "another-token-of-the-settings-of-32-characters",
+    );
+    let four_eyes = ("VOUCHSAFE_FOUR_EYES", "on");
+    let mut with_another = Instance::new(service.data_dir(), &[four_eyes, another]);
+    with_another.restart();
+    let mut sam = Operator::of(&with_another).with_token(&sam_token);
+    let refused = sam.call_json(Method::POST, &confirmations[1], "").await;
+    expect_error(&refused, 409, "CHANGE_REQUEST_NOT_WAITING");
+    assert_eq!(with_another.stop(), Some(0));
+    let mut without = Instance::new(service.data_dir(), &[four_eyes]);
     without.restart();
     let mut sam = Operator::of(&without).with_token(&sam_token);
     let refused = sam.call_json(Method::POST, &confirmations[1], "").await;

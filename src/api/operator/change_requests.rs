@@ -71,7 +71,7 @@ async fn describe_open(service: &Service, requests: &mut [ChangeRequest]) -> Res
         let Ok(change) = open(service, request.request_id, sealed).await else {
             continue;
         };
-        if let Ok(SealedDescription { object, details }) = serde_json::from_slice(&change) {
+        if let Ok(SealedDescription { object, details, .. }) = serde_json::from_slice(&change) {
             (request.object, request.details) = (object, details);
         }
     }
@@ -99,15 +99,18 @@ pub(super) async fn confirm(
         let message = "you requested this change; another operator has to confirm it";
         return Err(ApiError::new(Code::OwnChangeRequest, message));
     }
-    if !may_request(&service, &request, requester.as_ref()) {
+    let sealed = sealed.ok_or_else(|| not_waiting(&request))?;
+    let change = open(&service, request.request_id, &sealed).await?;
+    let sealed: SealedDescription = serde_json::from_slice(&change).map_err(|error| unreadable(&error))?;
+    if sealed.is_of_former_token(service.operator_token.as_ref())
+        || !may_request(&service, &request, requester.as_ref())
+    {
         let message = format!(
             "{} may no longer request this change; decline it",
             request.requested_by
         );
         return Err(ApiError::new(Code::ChangeRequestNotWaiting, message));
     }
-    let sealed = sealed.ok_or_else(|| not_waiting(&request))?;
-    let change = open(&service, request.request_id, &sealed).await?;
     let requests = &service.operator_store.change_requests;
     let confirmed = requests
         .confirm(

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use time::Duration;
 use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest};
 use vouchsafe_domain::ids::{ChangeRequestId, PartnerId};
+use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_store::AuditActor;
 use vouchsafe_store::change_requests::NewChangeRequest;
 use vouchsafe_wire::error_code::Code;
@@ -47,14 +48,27 @@ pub(super) struct SealedChange<C> {
     requested_by: String,
     object: String,
     details: String,
+    /// Hash of the token of the settings, if it is the requester.
+    settings_token: Option<[u8; 32]>,
     change: C,
 }
 
-/// The part of a [`SealedChange`] that the second operator sees.
+/// The part of a [`SealedChange`] that does not depend on the change.
 #[derive(Deserialize)]
 pub(super) struct SealedDescription {
     pub(super) object: String,
     pub(super) details: String,
+    settings_token: Option<[u8; 32]>,
+}
+
+impl SealedDescription {
+    /// Whether the requester was the token of settings that have another one now, or none.
+    pub(super) fn is_of_former_token(&self, current: Option<&OperatorTokenHash>) -> bool {
+        self.settings_token.is_some_and(|hash| {
+            let former = OperatorTokenHash::from_bytes(hash);
+            !current.is_some_and(|current| current.matches(&former))
+        })
+    }
 }
 
 impl<C> SealedChange<C> {
@@ -117,6 +131,10 @@ pub(super) async fn submit_if(
         requested_by: operator.name().to_string(),
         object: object.clone(),
         details: details.clone(),
+        settings_token: service
+            .operator_token
+            .filter(|_| operator.is_from_settings())
+            .map(|hash| *hash.as_bytes()),
         change,
     };
     let json = Zeroizing::new(serde_json::to_vec(&sealed).map_err(|error| unreadable(&error))?);
