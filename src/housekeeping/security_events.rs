@@ -1,6 +1,7 @@
 //! Audit entries of security events.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::time::Duration;
 
 use tracing::warn;
@@ -13,12 +14,18 @@ use crate::service::Service;
 /// Delay of the first audit entry about a client; a crash meanwhile loses it.
 const SECURITY_EVENT_INTERVAL: Duration = Duration::from_secs(1);
 
+/// A row without a valid HMAC has an audit entry once in this time.
+const FORGED_GRANT_INTERVAL: Duration = Duration::from_hours(1);
+
+/// Rows without a valid HMAC that have an audit entry in this time: somebody who plants more does not flood the audit log.
+const MAX_FORGED_GRANTS: usize = 1_000;
+
 pub(super) async fn audit(service: &Service) {
     let mut tick = ticker(SECURITY_EVENT_INTERVAL);
-    let mut forged = BTreeSet::new();
+    let mut forged = ForgedGrants::default();
     loop {
         tick.tick().await;
-        audit_forged_grants(service, &mut forged).await;
+        forged.audit(service).await;
         let due = service.security_events.take_due(service.clock.monotonic());
         if due.is_empty() {
             continue;
@@ -31,27 +38,41 @@ pub(super) async fn audit(service: &Service) {
     }
 }
 
-/// Keeps in `forged` what could not be written.
-async fn audit_forged_grants(service: &Service, forged: &mut BTreeSet<ForgedGrant>) {
-    for row in service.job_store.grants.take_forged() {
-        service
-            .metrics
-            .security_events()
-            .record(SecurityEventReason::ForgedGrant);
-        forged.insert(row);
-    }
-    if forged.is_empty() {
-        return;
-    }
-    match service
-        .job_store
-        .audit_log
-        .write_forged_grants(forged.clone())
-        .await
-    {
-        Ok(()) => forged.clear(),
-        Err(error) => {
-            warn!(error.message = %error, "cannot write audit entries of rows without a valid HMAC")
+/// Rows without a valid HMAC, by their audit entries.
+#[derive(Default)]
+struct ForgedGrants {
+    /// Those without one.
+    waiting: BTreeSet<ForgedGrant>,
+    /// When the last one of each was written, on the monotonic clock.
+    written: BTreeMap<ForgedGrant, Duration>,
+}
+
+impl ForgedGrants {
+    async fn audit(&mut self, service: &Service) {
+        let now = service.clock.monotonic();
+        self.written.retain(|_, at| now - *at < FORGED_GRANT_INTERVAL);
+        for row in service.job_store.grants.take_forged() {
+            let metrics = service.metrics.security_events();
+            metrics.record(SecurityEventReason::ForgedGrant);
+            let has_place = self.waiting.len() + self.written.len() < MAX_FORGED_GRANTS;
+            if has_place && !self.written.contains_key(&row) {
+                self.waiting.insert(row);
+            }
+        }
+        if self.waiting.is_empty() {
+            return;
+        }
+        let written = service
+            .job_store
+            .audit_log
+            .write_forged_grants(self.waiting.clone());
+        match written.await {
+            Ok(()) => self
+                .written
+                .extend(mem::take(&mut self.waiting).into_iter().map(|row| (row, now))),
+            Err(error) => {
+                warn!(error.message = %error, "cannot write audit entries of rows without a valid HMAC")
+            }
         }
     }
 }

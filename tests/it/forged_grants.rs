@@ -109,6 +109,12 @@ async fn planted_and_changed_rows_of_operators_grant_nothing() {
         )
         .await;
     }
+    // The same row, counted twice, has one entry.
+    let audited = operator.audit_entries("action=security.forged_grant").await;
+    let of_token = audited
+        .iter()
+        .filter(|entry| entry["subject"] == "otk_01900000000070008000000000000001");
+    assert_eq!(of_token.count(), 1, "{audited:?}");
     // The service's role may delete no account, so that mallory stays, and is found.
     assert_eq!(broken_invariants(&database), ["access.mac"]);
     let backdated: i64 = sqlx::query_scalar(

@@ -75,7 +75,7 @@ impl Grants {
         Ok(key.mac(grant))
     }
 
-    /// Whether a row grants what it says. One that does not is logged, and kept for [`Self::take_forged`].
+    /// Whether a row grants what it says. One that does not is reported.
     #[must_use]
     pub fn verify(&self, row: &StoredGrant) -> bool {
         let key = self.0.key.get();
@@ -83,25 +83,26 @@ impl Grants {
             !self.0.is_sealed.load(Ordering::Acquire) || key.is_mac_of(row.mac.as_deref(), &row.grant)
         });
         if !is_right {
-            tracing::error!(
-                row.table = row.table,
-                row.id,
-                "row has no valid HMAC and grants nothing: it was written without the service"
-            );
             self.report(row.table, row.id.clone(), row.partner_id);
         }
         is_right
     }
 
-    /// Keeps a row that grants nothing for [`Self::take_forged`].
+    /// Logs a row that grants nothing, and keeps it for [`Self::take_forged`]: once, however many requests name it.
     pub fn report(&self, table: &'static str, subject: String, partner_id: Option<PartnerId>) {
         let mut forged = self.0.forged.lock().unwrap_or_else(PoisonError::into_inner);
-        if forged.len() < MAX_FORGED {
-            forged.insert(ForgedGrant {
-                table,
-                subject,
-                partner_id,
-            });
+        let row = ForgedGrant {
+            table,
+            subject,
+            partner_id,
+        };
+        if forged.len() < MAX_FORGED && !forged.contains(&row) {
+            tracing::error!(
+                row.table = table,
+                row.id = row.subject,
+                "row has no valid HMAC and grants nothing: it was written without the service"
+            );
+            forged.insert(row);
         }
     }
 
