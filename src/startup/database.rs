@@ -52,7 +52,7 @@ pub(super) async fn unlock_grants(
     }
     if environment == Environment::Production {
         warn!(
-            "rows that grant access have no HMACs yet: whoever can write to the database can grant access; run `vouchsafe keys seal` as its \
+            "rows that grant access have no HMACs yet: a role that can write to the database can grant access; run `vouchsafe keys seal` as its \
              owner once no node of version 0.2.0 is left"
         );
         return Ok(());

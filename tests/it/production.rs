@@ -255,7 +255,7 @@ async fn database_with_too_few_connections_is_rejected_without_fencing() {
         ("VOUCHSAFE_PARTNER_CONNECTIONS", "100"),
     ];
     let stderr = startup_error_with(&database, &settings);
-    let expected = "this node needs 136 connections, and the database permits 97";
+    let expected = "this node needs 137 connections, and the database permits 97";
     assert!(stderr.contains(expected), "{stderr}");
     let nodes: i64 = sqlx::query_scalar("SELECT count(*) FROM nodes")
         .fetch_one(&mut database.connect().await)

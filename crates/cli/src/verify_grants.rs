@@ -8,7 +8,7 @@ use vouchsafe_verify::Finding;
 /// Violations that are shown.
 const MAX_ROWS: usize = 20;
 
-/// A database in which rows need none grants access to whatever was planted there, unless nothing grants access in it.
+/// In such a database a planted row grants access.
 const UNSEALED: &str =
     "grant_seal: rows need no HMAC yet; run `vouchsafe keys seal` as the owner of the database";
 

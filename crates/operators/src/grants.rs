@@ -100,7 +100,7 @@ impl Grants {
             tracing::error!(
                 row.table = table,
                 row.id = row.subject,
-                "row has no valid HMAC and grants nothing: it was written without the service"
+                "row has no valid HMAC, or does not decode, and grants nothing: it was written without the service"
             );
             forged.insert(row);
         }

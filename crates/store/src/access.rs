@@ -80,7 +80,7 @@ where
         match database.fetch_all(find(&[*id])).await {
             Ok(found) => rows.extend(found),
             Err(error) if error.is_unreadable_row() => {
-                tracing::error!(row.id = %id, error.message = %error, "row does not decode and grants nothing");
+                tracing::error!(row.id = %id, error.message = %error, "row does not decode");
                 unreadable.push(*id);
             }
             Err(error) => return Err(error),

@@ -55,6 +55,9 @@ impl BatchOp for RetrieveCodesOp {
 
     const MAX_BATCH: usize = 32;
 
+    /// A lone retrieval waits for the lock of its order.
+    const WORKERS: usize = 2;
+
     async fn execute_batch(
         self,
         pool: PgPool,

@@ -44,7 +44,13 @@ pub(super) async fn list(
 ) -> Result<HttpResponse, ApiError> {
     let requests = &service.operator_store.change_requests;
     let mut found = requests.list(filter, page.after()?, page.fetch_limit()).await?;
-    describe_open(&service, &mut found).await?;
+    let ids = found.iter().map(|request| request.request_id);
+    let sealed = requests.find_sealed(ids.collect()).await?;
+    for request in &mut found {
+        if let Some(sealed) = sealed.get(&request.request_id) {
+            describe(&service, request, sealed).await;
+        }
+    }
     list_response(&page, found, |request| request.request_id)
 }
 
@@ -53,29 +59,24 @@ pub(super) async fn get(
     service: web::Data<Service>,
     request_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let mut request = find(&service, &request_id).await?.request;
-    describe_open(&service, std::slice::from_mut(&mut request)).await?;
+    let StoredChangeRequest {
+        mut request, sealed, ..
+    } = find(&service, &request_id).await?;
+    if let Some(sealed) = sealed {
+        describe(&service, &mut request, &sealed).await;
+    }
     Ok(HttpResponse::Ok().json(request))
 }
 
-/// Shows of requests that have not ended what was encrypted with the change. Somebody who writes to the database could show the second operator
-/// another change, until the confirmation.
-async fn describe_open(service: &Service, requests: &mut [ChangeRequest]) -> Result<(), ApiError> {
-    let ids: Vec<_> = requests.iter().map(|request| request.request_id).collect();
-    let sealed = service.operator_store.change_requests.find_sealed(ids).await?;
-    for request in requests {
-        let Some(sealed) = sealed.get(&request.request_id) else {
-            continue;
-        };
-        // A change that was altered cannot be confirmed, whatever its row shows.
-        let Ok(change) = open(service, request.request_id, sealed).await else {
-            continue;
-        };
-        if let Ok(SealedDescription { object, details, .. }) = serde_json::from_slice(&change) {
-            (request.object, request.details) = (object, details);
-        }
+/// Shows of a request that has not ended what was encrypted with the change: the row may be altered in the database, and the second operator
+/// decides by what is shown.
+async fn describe(service: &Service, request: &mut ChangeRequest, sealed: &[u8]) {
+    // A change that was altered cannot be confirmed, whatever its row shows.
+    if let Ok(change) = open(service, request.request_id, sealed).await
+        && let Ok(SealedDescription { object, details, .. }) = serde_json::from_slice(&change)
+    {
+        (request.object, request.details) = (object, details);
     }
-    Ok(())
 }
 
 /// `POST /requests/{request_id}/confirm`: carries the change out, and responds as its route does.
@@ -102,9 +103,7 @@ pub(super) async fn confirm(
     let sealed = sealed.ok_or_else(|| not_waiting(&request))?;
     let change = open(&service, request.request_id, &sealed).await?;
     let sealed: SealedDescription = serde_json::from_slice(&change).map_err(|error| unreadable(&error))?;
-    if sealed.is_of_former_token(service.operator_token.as_ref())
-        || !may_request(&service, &request, requester.as_ref())
-    {
+    if !may_request(&service, &request, requester.as_ref(), &sealed) {
         let message = format!(
             "{} may no longer request this change; decline it",
             request.requested_by
@@ -135,10 +134,15 @@ pub(super) async fn confirm(
 }
 
 /// Whether the requester still has the right to the change.
-fn may_request(service: &Service, request: &ChangeRequest, account: Option<&OperatorAccount>) -> bool {
+fn may_request(
+    service: &Service,
+    request: &ChangeRequest,
+    account: Option<&OperatorAccount>,
+    sealed: &SealedDescription,
+) -> bool {
     if request.requested_by == OperatorName::settings_token() {
-        // An admin, as long as the setting exists.
-        return service.operator_token.is_some();
+        // An admin, as long as the settings have this token.
+        return sealed.is_of_settings_token(service.operator_token.as_ref());
     }
     account.is_some_and(|account| !account.disabled && account.role >= request.kind.required_role())
 }

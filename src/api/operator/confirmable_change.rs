@@ -62,12 +62,12 @@ pub(super) struct SealedDescription {
 }
 
 impl SealedDescription {
-    /// Whether the requester was the token of settings that have another one now, or none.
-    pub(super) fn is_of_former_token(&self, current: Option<&OperatorTokenHash>) -> bool {
-        self.settings_token.is_some_and(|hash| {
-            let former = OperatorTokenHash::from_bytes(hash);
-            !current.is_some_and(|current| current.matches(&former))
-        })
+    /// Whether the requester is the token that the settings have now.
+    pub(super) fn is_of_settings_token(&self, current: Option<&OperatorTokenHash>) -> bool {
+        let requester = self.settings_token.map(OperatorTokenHash::from_bytes);
+        current
+            .zip(requester)
+            .is_some_and(|(current, requester)| current.matches(&requester))
     }
 }
 

@@ -198,7 +198,7 @@ pub(super) async fn issue_token(
 pub(super) struct TokenIssue {
     name: OperatorName,
     request: IssueTokenRequest,
-    /// Whoever requests a token can know its text: it is inactive without the code, which the confirming operator receives.
+    /// The requester of a token can know its text: it is inactive without the code, which the confirming operator receives.
     needs_activation: bool,
     /// The session of the same operator that issues it, and its end: neither does the token last longer.
     session_id: Option<OperatorSessionId>,
