@@ -8,7 +8,7 @@ use actix_web::{HttpResponse, ResponseError};
 use bytes::Bytes;
 use vouchsafe_actors::flows::FlowError;
 use vouchsafe_actors::ports::store::Unavailable;
-use vouchsafe_store::StoreError;
+use vouchsafe_store::{InvalidMac, StoreError};
 use vouchsafe_wire::error_body::{ErrorBody, FieldError, InvalidRequest};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::orders::cap_error::CapError;
@@ -111,6 +111,13 @@ impl From<StoreError> for ApiError {
                 Code::ServiceUnavailable,
                 "too many requests wait for the database; retry the same request",
             );
+        }
+        if let Some(InvalidMac { table, id }) = error.invalid_mac() {
+            let message = format!(
+                "row {id} of {table} has no valid HMAC: it was changed without the service, and grants nothing; restore it, as the runbook of \
+                 VouchsafeForgedGrant describes"
+            );
+            return Self::new(Code::InvalidRowHmac, message);
         }
         let may_be_written = matches!(error, StoreError::Unknown(_));
         tracing::error!(

@@ -15,6 +15,7 @@ mod certification;
 mod change_requests;
 mod credential_scopes;
 mod delivery_log;
+mod grants;
 mod interrupted_rotation;
 mod key_rotation;
 mod keyring;

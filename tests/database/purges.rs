@@ -70,7 +70,7 @@ async fn ended_credentials_are_neither_loaded_nor_kept() {
     let kept = store.list(partner, None, 10).await.unwrap();
     let ids: Vec<_> = kept.iter().map(|credential| credential.credential_id).collect();
     assert_eq!(ids, [credential(2), credential(1)], "listed for 90 days");
-    assert_eq!(kept[1].rotated_from, None);
+    assert_eq!(kept[1].rotated_from, Some(credential(3)), "as its HMAC says");
     assert!(store.record_first_use(credential(1)).await.unwrap().is_some());
     let findings = verify::check(&mut database.connect().await).await.unwrap();
     assert!(findings.iter().all(|finding| finding.holds), "{findings:?}");

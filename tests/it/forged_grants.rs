@@ -281,7 +281,7 @@ async fn planted_and_changed_rows_of_partners_grant_nothing() {
     let change = json!({ "cancel_window_s": 60 }).to_string();
     let path = format!("/admin/v1/partners/{}", partner.partner_id);
     let laundered = operator.call_json(Method::PATCH, &path, change).await;
-    expect_error(&laundered, 404, "PARTNER_NOT_FOUND");
+    expect_error(&laundered, 409, "INVALID_ROW_HMAC");
     assert_eq!(service.stop(), Some(0));
     service.restart();
     expect_error(&partner.get("/wallets").await, 403, "PARTNER_SUSPENDED");

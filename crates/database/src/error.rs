@@ -56,9 +56,33 @@ impl StoreError {
         )
     }
 
+    /// The row without a valid HMAC that the operation would have changed.
+    pub fn invalid_mac(&self) -> Option<&InvalidMac> {
+        match self.cause() {
+            sqlx::Error::Configuration(error) => error.downcast_ref(),
+            _ => None,
+        }
+    }
+
     /// Whether no connection became free.
     pub const fn is_overload(&self) -> bool {
         matches!(self.cause(), sqlx::Error::PoolTimedOut)
+    }
+}
+
+/// A row that grants access has no valid HMAC: it was written without the service, and is neither changed nor used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("row {id} of {table} has no valid HMAC")]
+pub struct InvalidMac {
+    pub table: &'static str,
+    /// As the audit log names it.
+    pub id: String,
+}
+
+impl From<InvalidMac> for sqlx::Error {
+    fn from(error: InvalidMac) -> Self {
+        // Nothing was written, as for every other error of this kind.
+        Self::Configuration(Box::new(error))
     }
 }
 

@@ -5,7 +5,11 @@
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, IntoDeserializer, MapAccess, Visitor};
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny, IntoDeserializer, MapAccess,
+    Visitor,
+};
+use serde_json::value::RawValue;
 
 /// A stored value. Its structs, also nested ones, ignore unknown fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +18,21 @@ pub struct Stored<T>(pub T);
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Stored<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         T::deserialize(Lenient(deserializer)).map(Self)
+    }
+}
+
+/// A [`Stored`] value with its JSON text, which has the unknown fields, too.
+#[derive(Debug, Clone)]
+pub struct StoredText<T> {
+    pub value: T,
+    pub text: Box<RawValue>,
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for StoredText<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let Stored(value) = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
+        Ok(Self { value, text })
     }
 }
 

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use vouchsafe_audit_log::ForgedGrant;
 use vouchsafe_database::boxed;
 use vouchsafe_database::database::Database;
-use vouchsafe_database::error::StoreError;
+use vouchsafe_database::error::{InvalidMac, StoreError};
 use vouchsafe_domain::ids::{OperatorSessionId, OperatorTokenId, PartnerId};
 use vouchsafe_domain::operator::OperatorName;
 use vouchsafe_security::operator_token::OperatorTokenHash;
@@ -86,6 +86,20 @@ impl Grants {
             self.report(row.table, row.id.clone(), row.partner_id);
         }
         is_right
+    }
+
+    /// Refuses to change a row that does not grant what it says: its new HMAC would make it valid.
+    ///
+    /// # Errors
+    /// [`InvalidMac`], after the report of the row.
+    pub fn check(&self, row: &StoredGrant) -> Result<(), InvalidMac> {
+        if self.verify(row) {
+            return Ok(());
+        }
+        Err(InvalidMac {
+            table: row.table,
+            id: row.id.clone(),
+        })
     }
 
     /// Logs a row that grants nothing, and keeps it for [`Self::take_forged`]: once, however many requests name it.

@@ -209,7 +209,7 @@ struct AccountChanges {
     activates: bool,
 }
 
-/// Changes an account. One whose row has no valid HMAC does not exist: its role would become valid.
+/// Changes an account, whose row must have a valid HMAC.
 async fn change(
     connection: &mut PgConnection,
     grants: &Grants,
@@ -217,9 +217,10 @@ async fn change(
     changes: AccountChanges,
     actor: &AuditActor,
 ) -> Result<Option<OperatorAccount>, sqlx::Error> {
-    let Some(before) = lock_valid(connection, grants, name).await? else {
+    let Some((before, stored)) = lock(name).fetch_optional(&mut *connection).await? else {
         return Ok(None);
     };
+    grants.check(&stored)?;
     let after = write_change(connection, grants, before, changes, actor).await?;
     Ok(Some(after))
 }

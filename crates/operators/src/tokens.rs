@@ -12,7 +12,7 @@ use vouchsafe_domain::operator::{OperatorAccount, OperatorName, OperatorTokenSum
 use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::vault::grant_key::Grant;
 
-use super::{Operators, lock_valid, stored_grant};
+use super::{Operators, lock, stored_grant};
 use crate::grants::{Grants, StoredGrant, of_token};
 use vouchsafe_database::database::Statement;
 
@@ -299,10 +299,11 @@ async fn issue_token(
     actor: &AuditActor,
 ) -> Result<IssueTokenOutcome, sqlx::Error> {
     // The lock serializes the check of the maximum.
-    let account = lock_valid(transaction, grants, &token.operator).await?;
-    if account.is_none() {
+    let account = lock(&token.operator).fetch_optional(&mut *transaction).await?;
+    let Some((_, stored)) = account else {
         return Ok(IssueTokenOutcome::OperatorNotFound);
-    }
+    };
+    grants.check(&stored)?;
     let live = sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!"
              FROM operator_tokens

@@ -1,5 +1,7 @@
 //! Partner credentials: key and secret hashes, validity, revocation, and the data that access control loads at start.
 
+mod retention;
+
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use time::OffsetDateTime;
@@ -15,6 +17,7 @@ use vouchsafe_security::credential::{ApiKeyHash, ApiSecretHash, Credential};
 use vouchsafe_security::credential_summary::CredentialSummary;
 use vouchsafe_security::vault::grant_key::Grant;
 
+pub use self::retention::ENDED_DAYS;
 use super::access::{LoadedAccess, read_rows};
 use super::database::{Database, Statement};
 use super::partners;
@@ -22,12 +25,6 @@ use vouchsafe_operators::grants::{Grants, StoredGrant};
 
 /// Maximum of live credentials per partner (contract §3). Leaves room for overlapping rotations on several systems.
 pub const MAX_LIVE_CREDENTIALS: i64 = 5;
-
-/// How long ended credentials are listed. Days.
-pub const ENDED_DAYS: i32 = 90;
-
-/// Keeps the transaction of one purge short.
-const PURGE_ROWS: u64 = 500;
 
 /// Whether a live credential requires certification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +38,8 @@ pub enum CertificationPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IssueOutcome {
     Issued,
+    /// The same call has issued it before.
+    IssuedBefore,
     PartnerNotFound,
     /// Certification or agreement is missing.
     Uncertified,
@@ -54,7 +53,7 @@ macro_rules! select_credentials {
         sqlx::query!(
             r#"SELECT credential_id AS "credential_id: CredentialId", partner_id AS "partner_id: PartnerId",
                       key_hash AS "key_hash: [u8; 32]", secret_hash AS "secret_hash: [u8; 32]",
-                       allowlist AS "allowlist: Allowlist", scopes AS "scopes: ApiScopes", not_before, not_after, revoked_at,
+                       allowlist AS "allowlist: Allowlist", scopes AS "scopes: Vec<String>", not_before, not_after, revoked_at,
                        rotated_from AS "rotated_from: CredentialId", rotated_at, first_used_at, mac,
                        COALESCE(family_id, family_of_credential_v1(credential_id)) AS "family_id!: CredentialId"
                  FROM credentials "# + $rest
@@ -67,7 +66,7 @@ macro_rules! select_credentials {
             key_hash: ApiKeyHash::from_bytes(row.key_hash),
             secret_hash: ApiSecretHash::from_bytes(row.secret_hash),
             allowlist: row.allowlist,
-            scopes: row.scopes,
+            scopes: row.scopes.as_deref().map(ApiScopes::from_labels),
             not_before: row.not_before,
             not_after: row.not_after,
             revoked_at: row.revoked_at,
@@ -80,7 +79,7 @@ macro_rules! select_credentials {
                 table: "credentials",
                 id: credential.credential_id.to_string(),
                 partner_id: Some(credential.partner_id),
-                grant: Grant::of_credential(&credential),
+                grant: Grant::of_credential(&credential, row.scopes.as_deref()),
                 mac: row.mac,
             };
             (credential, stored)
@@ -135,25 +134,6 @@ impl Credentials {
         Ok(LoadedAccess::of(&self.1, partners, credentials))
     }
 
-    /// Deletes the credentials that ended more than [`ENDED_DAYS`] days ago and returns their number. The audit log keeps their
-    /// history.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    #[boxed]
-    pub async fn purge_ended(&self) -> Result<u64, StoreError> {
-        let mut removed = 0;
-        loop {
-            let batch = transaction!(self.0, "credential.purge", async |transaction| {
-                purge_batch(transaction).await
-            })?;
-            removed += batch;
-            if batch < PURGE_ROWS {
-                return Ok(removed);
-            }
-        }
-    }
-
     /// Issues a credential.
     ///
     /// # Errors
@@ -172,6 +152,9 @@ impl Credentials {
             else {
                 return Ok(IssueOutcome::PartnerNotFound);
             };
+            if lock(transaction, credential.credential_id).await?.is_some() {
+                return Ok(IssueOutcome::IssuedBefore);
+            }
             if policy == CertificationPolicy::Required && !partner.is_certified() {
                 return Ok(IssueOutcome::Uncertified);
             }
@@ -219,34 +202,6 @@ impl Credentials {
     }
 }
 
-/// Deletes up to [`PURGE_ROWS`] ended credentials. Their successors become credentials without a predecessor, and stay in their family.
-async fn purge_batch(transaction: &mut PgConnection) -> Result<u64, sqlx::Error> {
-    let ended = sqlx::query_scalar!(
-        "SELECT credential_id
-           FROM credentials
-          WHERE LEAST(revoked_at, not_after) < now() - make_interval(days => $1)
-          ORDER BY LEAST(revoked_at, not_after)
-          LIMIT $2
-            FOR UPDATE SKIP LOCKED",
-        ENDED_DAYS,
-        PURGE_ROWS.cast_signed(),
-    );
-    let ended = ended.fetch_all(&mut *transaction).await?;
-    sqlx::query!(
-        "UPDATE credentials
-            SET rotated_from = NULL,
-                first_used_at = NULL,
-                family_id = COALESCE(family_id, family_of_credential_v1(credential_id))
-          WHERE rotated_from = ANY ($1)",
-        &ended,
-    )
-    .execute(&mut *transaction)
-    .await?;
-    let removed = sqlx::query!("DELETE FROM credentials WHERE credential_id = ANY ($1)", &ended);
-    let removed = removed.execute(&mut *transaction).await?;
-    Ok(removed.rows_affected())
-}
-
 pub(super) async fn count_live(
     connection: &mut PgConnection,
     partner_id: PartnerId,
@@ -272,8 +227,8 @@ pub(super) async fn insert(
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, allowlist, not_before, not_after,
-                                  rotated_from, family_id, scopes, mac)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+                                  rotated_from, family_id, scopes)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         credential.credential_id as _,
         credential.partner_id as _,
         &credential.key_hash.as_bytes()[..],
@@ -284,10 +239,10 @@ pub(super) async fn insert(
         credential.rotated_from as _,
         credential.family_id as _,
         credential.scopes.as_ref() as _,
-        grants.mac(&Grant::of_credential(credential))?,
     )
     .execute(&mut *connection)
     .await?;
+    write_mac(connection, grants, credential.credential_id).await?;
     let (subject, summary) = (&credential.credential_id, CredentialSummary::from(credential));
     audit::write_of_partner(
         connection,
@@ -299,6 +254,24 @@ pub(super) async fn insert(
         Some(&summary),
     )
     .await
+}
+
+/// Computes the HMAC of a row as it is stored, after each change of it.
+pub(super) async fn write_mac(
+    connection: &mut PgConnection,
+    grants: &Grants,
+    credential_id: CredentialId,
+) -> Result<(), sqlx::Error> {
+    let stored = find_all(&[credential_id]);
+    let (_, stored) = stored.fetch_one(&mut *connection).await?;
+    sqlx::query!(
+        "UPDATE credentials SET mac = $2 WHERE credential_id = $1",
+        credential_id as _,
+        grants.mac(&stored.grant)?,
+    )
+    .execute(connection)
+    .await
+    .map(drop)
 }
 
 /// Loads a credential and locks its row.

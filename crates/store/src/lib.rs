@@ -115,7 +115,7 @@ pub use vouchsafe_audit_log::{
 pub use vouchsafe_database::connection_class::{ConnectionMetrics, ConnectionSettings};
 pub use vouchsafe_database::database::Database;
 pub use vouchsafe_database::database_url::{DatabaseUrlError, parse_database_url};
-pub use vouchsafe_database::error::{StoreError, describe, unavailable};
+pub use vouchsafe_database::error::{InvalidMac, StoreError, describe, unavailable};
 pub use vouchsafe_operators::grants::Grants;
 pub use vouchsafe_operators::{self as operators, Operators};
 pub use waiting_orders::{PgSkuLocks, WaitingOrders};

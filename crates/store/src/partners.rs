@@ -16,8 +16,8 @@ use vouchsafe_domain::partner::approval_rule::ApprovalRule;
 use vouchsafe_domain::partner::caps::Caps;
 use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_domain::scope::Scope;
-use vouchsafe_domain::stored::Stored;
-use vouchsafe_security::vault::grant_key::Grant;
+use vouchsafe_domain::stored::StoredText;
+use vouchsafe_security::vault::grant_key::{Grant, PartnerTerms};
 
 use super::cap_usage;
 use super::database::{Database, Statement};
@@ -28,25 +28,32 @@ macro_rules! select_partners {
     ($rest:literal $(, $argument:expr)* $(,)?) => {
         sqlx::query!(
             r#"SELECT partner_id AS "partner_id: PartnerId", name, allowlist AS "allowlist: Allowlist",
-                      limits AS "limits: Json<Stored<Limits>>", ceilings AS "ceilings: Json<Stored<Limits>>", suspended, codes_blocked,
-                      approval_rule AS "approval_rule: Json<ApprovalRule>", caps AS "caps: Json<Stored<Caps>>",
-                      catalogue AS "catalogue: Json<Scope>", cancel_window_s, certified_at, agreement_signed_at, created_at,
+                      limits AS "limits: Json<StoredText<Limits>>", ceilings AS "ceilings: Json<StoredText<Limits>>", suspended,
+                      codes_blocked, approval_rule AS "approval_rule: Json<StoredText<ApprovalRule>>",
+                      caps AS "caps: Json<StoredText<Caps>>", catalogue AS "catalogue: Json<StoredText<Scope>>", cancel_window_s, certified_at, agreement_signed_at, created_at,
                       updated_at, mac
                  FROM partners "# + $rest
             $(, $argument)*
         )
         .map(|row| {
+            let terms = PartnerTerms {
+                limits: row.limits.text.get(),
+                ceilings: row.ceilings.as_ref().map(|json| json.text.get()),
+                approval_rule: row.approval_rule.as_ref().map(|json| json.text.get()),
+                caps: row.caps.as_ref().map(|json| json.text.get()),
+                catalogue: row.catalogue.as_ref().map(|json| json.text.get()),
+            };
             let partner = Partner {
             partner_id: row.partner_id,
             name: row.name,
             allowlist: row.allowlist,
-            limits: row.limits.0.0,
-            ceilings: row.ceilings.map(|ceilings| ceilings.0.0).unwrap_or_default(),
+            limits: row.limits.value,
+            ceilings: row.ceilings.as_ref().map(|ceilings| ceilings.value).unwrap_or_default(),
             suspended: row.suspended,
             codes_blocked: row.codes_blocked,
-            approval_rule: row.approval_rule.map(|rule| rule.0),
-            caps: row.caps.map(|caps| caps.0.0),
-            catalogue: row.catalogue.map(|scope| scope.0),
+            approval_rule: row.approval_rule.as_ref().map(|rule| rule.value.clone()),
+            caps: row.caps.as_ref().map(|caps| caps.value.clone()),
+            catalogue: row.catalogue.as_ref().map(|scope| scope.value.clone()),
             cancel_window_s: row.cancel_window_s.cast_unsigned(),
             certified_at: row.certified_at,
             agreement_signed_at: row.agreement_signed_at,
@@ -57,7 +64,7 @@ macro_rules! select_partners {
                 table: "partners",
                 id: partner.partner_id.to_string(),
                 partner_id: Some(partner.partner_id),
-                grant: Grant::of_partner(&partner),
+                grant: Grant::of_partner(&partner, &terms),
                 mac: row.mac,
             };
             (partner, stored)
@@ -136,10 +143,10 @@ impl Partners {
         Ok(listed.into_iter().map(|(partner, _)| partner).collect())
     }
 
-    /// Changes a partner and returns its new state, or `None` if it does not exist or its row has no valid HMAC.
+    /// Changes a partner and returns its new state, or `None` if it does not exist.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer, or the row has no valid HMAC.
     #[boxed]
     pub async fn change(
         &self,
@@ -176,12 +183,29 @@ pub(super) async fn insert(
     write_partner!(
         "INSERT INTO partners (partner_id, name, allowlist, limits, suspended, approval_rule, catalogue,
                                cancel_window_s, certified_at, agreement_signed_at, codes_blocked, ceilings, caps, created_at,
-                               updated_at, mac)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+                               updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
         partner,
         partner.created_at,
         partner.updated_at,
-        grants.mac(&Grant::of_partner(partner))?,
+    )
+    .execute(&mut *connection)
+    .await?;
+    write_mac(connection, grants, partner.partner_id).await
+}
+
+/// Computes the HMAC of a row as it is stored, after each change of it.
+async fn write_mac(
+    connection: &mut PgConnection,
+    grants: &Grants,
+    partner_id: PartnerId,
+) -> Result<(), sqlx::Error> {
+    let stored = find_all(&[partner_id]);
+    let (_, stored) = stored.fetch_one(&mut *connection).await?;
+    sqlx::query!(
+        "UPDATE partners SET mac = $2 WHERE partner_id = $1",
+        partner_id as _,
+        grants.mac(&stored.grant)?,
     )
     .execute(connection)
     .await
@@ -198,14 +222,17 @@ pub(super) async fn lock(
         .await
 }
 
-/// Loads a partner and locks its row. One whose row has no valid HMAC does not exist.
+/// Loads a partner and locks its row, which must have a valid HMAC.
 pub(super) async fn lock_valid(
     connection: &mut PgConnection,
     grants: &Grants,
     partner_id: PartnerId,
 ) -> Result<Option<Partner>, sqlx::Error> {
-    let found = lock(connection, partner_id).await?;
-    Ok(found.and_then(|(partner, stored)| grants.verify(&stored).then_some(partner)))
+    let Some((partner, stored)) = lock(connection, partner_id).await? else {
+        return Ok(None);
+    };
+    grants.check(&stored)?;
+    Ok(Some(partner))
 }
 
 /// All partners.
@@ -260,7 +287,7 @@ async fn update(
     grants: &Grants,
     partner: &Partner,
 ) -> Result<OffsetDateTime, sqlx::Error> {
-    write_partner!(
+    let updated_at = write_partner!(
         "UPDATE partners
             SET name = $2,
                 allowlist = $3,
@@ -274,14 +301,14 @@ async fn update(
                 codes_blocked = $11,
                 ceilings = $12,
                 caps = $13,
-                mac = $14,
                 updated_at = now()
           WHERE partner_id = $1
          RETURNING updated_at",
         partner,
-        grants.mac(&Grant::of_partner(partner))?,
     )
     .map(|row| row.updated_at)
-    .fetch_one(connection)
-    .await
+    .fetch_one(&mut *connection)
+    .await?;
+    write_mac(connection, grants, partner.partner_id).await?;
+    Ok(updated_at)
 }

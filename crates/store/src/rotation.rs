@@ -20,7 +20,6 @@ use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_security::credential::Credential;
 use vouchsafe_security::credential_summary::CredentialSummary;
-use vouchsafe_security::vault::grant_key::Grant;
 
 use super::credentials::{self, Credentials, MAX_LIVE_CREDENTIALS};
 use super::partners;
@@ -82,8 +81,7 @@ impl Credentials {
         })
     }
 
-    /// Records the use of a credential from a rotation and returns the time of its first use, or `None` if it was revoked. Nothing
-    /// is recorded if its predecessor was purged.
+    /// Records the use of a credential from a rotation and returns the time of its first use, or `None` if it was revoked.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -214,16 +212,15 @@ async fn write_expiry(
     sqlx::query!(
         "UPDATE credentials
             SET not_after = $2,
-                rotated_at = $3,
-                mac = $4
+                rotated_at = $3
           WHERE credential_id = $1",
         after.credential_id as _,
         after.not_after,
         after.rotated_at,
-        grants.mac(&Grant::of_credential(after))?,
     )
     .execute(&mut *connection)
     .await?;
+    credentials::write_mac(connection, grants, after.credential_id).await?;
     let subject = &after.credential_id;
     let (before, after) = (CredentialSummary::from(before), CredentialSummary::from(after));
     audit::write_of_partner(

@@ -149,6 +149,9 @@ codes! {
     /// There is an operator with this name.
     OperatorExists = 409 "OPERATOR_EXISTS" false
         "Operators only: choose another name, or change the existing operator with `PATCH /operators/{name}`.";
+    /// The row of the partner or operator was changed without the service.
+    InvalidRowHmac = 409 "INVALID_ROW_HMAC" false
+        "Operators only: nothing of it is served until the owner of the database has restored the row, as the runbook of `VouchsafeForgedGrant` describes.";
     /// The change would lower or disable the caller's own account.
     OwnAccount = 409 "OWN_ACCOUNT" false
         "Operators only: ask another admin; without one, `vouchsafe operator create NAME --admin` makes one in the database.";

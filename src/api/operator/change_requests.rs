@@ -253,6 +253,7 @@ async fn carry_out(
         }
         ChangeKind::CredentialIssue => {
             read::<CredentialIssue>(change, request)?
+                .of_request(request.request_id)
                 .carry_out(service, actor)
                 .await
         }

@@ -32,7 +32,7 @@ pub(super) trait ConfirmableChange: Serialize + DeserializeOwned {
     /// Describes the change to the second operator. Rejects a change that cannot be carried out now.
     fn describe(&self, service: &Service) -> impl Future<Output = Result<ChangeDescription, ApiError>>;
 
-    /// Carries the change out in the name of `actor`. A repetition changes nothing more, but for credentials and tokens.
+    /// Carries the change out in the name of `actor`. A repetition changes nothing more.
     fn carry_out(
         self,
         service: &web::Data<Service>,

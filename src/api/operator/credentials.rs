@@ -7,7 +7,7 @@ use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 use vouchsafe_domain::change_request::ChangeKind;
-use vouchsafe_domain::ids::{CredentialId, PartnerId};
+use vouchsafe_domain::ids::{ChangeRequestId, CredentialId, PartnerId};
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_security::credential::Credential;
 use vouchsafe_security::environment::Environment;
@@ -58,7 +58,12 @@ pub(super) async fn issue(
     OptionalJson(request): OptionalJson<IssueCredentialRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let partner_id = partner_id::find(&service, &partner_id).await?.partner_id;
-    submit(&service, &operator, CredentialIssue { partner_id, request }).await
+    let issue = CredentialIssue {
+        partner_id,
+        request,
+        request_id: None,
+    };
+    submit(&service, &operator, issue).await
 }
 
 /// `GET /partners/{partner_id}/limits`: what the credentials use of their rate limits on all nodes.
@@ -90,6 +95,18 @@ pub(super) async fn list_limit_use(
 pub(super) struct CredentialIssue {
     partner_id: PartnerId,
     request: IssueCredentialRequest,
+    /// The confirmed request, whose UUID the credential gets: a second confirmation issues no second credential.
+    #[serde(skip)]
+    request_id: Option<ChangeRequestId>,
+}
+
+impl CredentialIssue {
+    pub(super) fn of_request(self, request_id: ChangeRequestId) -> Self {
+        Self {
+            request_id: Some(request_id),
+            ..self
+        }
+    }
 }
 
 impl ConfirmableChange for CredentialIssue {
@@ -115,7 +132,14 @@ impl ConfirmableChange for CredentialIssue {
         service: &web::Data<Service>,
         actor: AuditActor,
     ) -> Result<HttpResponse, ApiError> {
-        let (credential, issued) = generate_credential(service, self.partner_id, self.request)?;
+        let (mut credential, mut issued) = generate_credential(service, self.partner_id, self.request)?;
+        if let Some(request_id) = self.request_id {
+            let credential_id = CredentialId::from_uuid(request_id.as_uuid());
+            credential.credential_id = credential_id;
+            credential.family_id = credential_id;
+            issued.credential_id = credential_id;
+        }
+        let credential_id = credential.credential_id;
         let policy = certification_policy(service);
         let outcome = config_change::apply(service, |service| async move {
             let outcome = service
@@ -132,6 +156,13 @@ impl ConfirmableChange for CredentialIssue {
             IssueOutcome::Issued => Ok(HttpResponse::Created()
                 .insert_header((CACHE_CONTROL, "no-store"))
                 .json(issued)),
+            IssueOutcome::IssuedBefore => {
+                let message = format!(
+                    "an earlier confirmation has issued {credential_id}, and the response with its secret was lost; revoke it and request \
+                     another credential"
+                );
+                Err(ApiError::new(Code::ChangeRequestNotWaiting, message))
+            }
             IssueOutcome::PartnerNotFound => Err(partner_id::not_found()),
             IssueOutcome::Uncertified => Err(uncertified()),
             IssueOutcome::TooMany => Err(limit_reached()),

@@ -68,6 +68,7 @@ pub fn confirm(operation: Operation) -> Operation {
             Code::PayoutNotPending,
             Code::CertificationRequired,
             Code::CredentialLimitReached,
+            Code::InvalidRowHmac,
             Code::OperatorExists,
         ])
 }

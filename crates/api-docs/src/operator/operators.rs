@@ -43,7 +43,7 @@ pub fn change(operation: Operation) -> Operation {
         )
         .json_body::<OperatorPatch>(json!({ "role": "viewer" }))
         .ok::<OperatorAccount>("The operator after the change.", operator())
-        .errors(&[Code::OwnAccount])
+        .errors(&[Code::OwnAccount, Code::InvalidRowHmac])
 }
 
 pub fn list_tokens(operation: Operation) -> Operation {
@@ -70,7 +70,7 @@ pub fn issue_token(operation: Operation) -> Operation {
         )
         .optional_json_body::<IssueTokenRequest>(json!({ "days": 30 }))
         .created::<IssuedOperatorToken>("The token.", issued)
-        .errors(&[Code::CredentialLimitReached])
+        .errors(&[Code::CredentialLimitReached, Code::InvalidRowHmac])
 }
 
 pub fn activate_token(operation: Operation) -> Operation {

@@ -67,6 +67,7 @@ pub fn change(operation: Operation) -> Operation {
     )
     .json_body::<PartnerPatch>(patch)
     .ok::<Partner>("The partner after the change.", partner())
+    .errors(&[Code::InvalidRowHmac])
 }
 
 /// A credential without its secret.
@@ -106,7 +107,11 @@ pub fn issue(operation: Operation) -> Operation {
         )
         .optional_json_body::<IssueCredentialRequest>(json!({ "allowlist": ["203.0.113.7"], "scopes": ["orders", "codes"] }))
         .created::<IssuedCredential>("The credential.", issued_credential())
-        .errors(&[Code::CertificationRequired, Code::CredentialLimitReached])
+        .errors(&[
+            Code::CertificationRequired,
+            Code::CredentialLimitReached,
+            Code::InvalidRowHmac,
+        ])
 }
 
 pub fn revoke(operation: Operation) -> Operation {
@@ -140,7 +145,11 @@ pub fn rotate(operation: Operation) -> Operation {
         )
         .optional_json_body::<RotateCredentialBody>(json!({ "overlap_seconds": 3600 }))
         .created::<RotatedCredentialBody<'_>>("The new credential.", rotated)
-        .errors(&[Code::CredentialLimitReached, Code::CredentialNotLive])
+        .errors(&[
+            Code::CredentialLimitReached,
+            Code::CredentialNotLive,
+            Code::InvalidRowHmac,
+        ])
 }
 
 pub fn certification(operation: Operation) -> Operation {

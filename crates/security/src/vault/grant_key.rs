@@ -7,11 +7,11 @@
 use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
-use serde::Serialize;
 use sha2::Sha256;
 use time::OffsetDateTime;
 use time::macros::datetime;
 use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_domain::operator::{OperatorAccount, OperatorIdentity, OperatorName};
 use vouchsafe_domain::partner::Partner;
 
@@ -93,48 +93,64 @@ impl Grant {
         self.optional(micros.as_ref().map(<[u8; 16]>::as_slice))
     }
 
-    /// The types of these fields have one JSON text per value: their maps and sets are sorted.
-    fn json(self, value: Option<&impl Serialize>) -> Self {
-        let json = value.map(|value| match serde_json::to_vec(value) {
-            Ok(json) => json,
-            Err(error) => unreachable!("the terms of a partner are JSON: {error}"),
-        });
-        self.optional(json.as_deref())
+    fn text(self, text: Option<&str>) -> Self {
+        self.optional(text.map(str::as_bytes))
     }
 
+    /// A list of texts has one JSON text.
     fn allowlist(self, allowlist: Option<&Allowlist>) -> Self {
-        self.json(allowlist)
+        let json = allowlist.map(|allowlist| match serde_json::to_string(allowlist) {
+            Ok(json) => json,
+            Err(error) => unreachable!("an allowlist is JSON: {error}"),
+        });
+        self.text(json.as_deref())
     }
 
-    /// Everything but the name and the times of the row.
+    fn labels(self, labels: Option<&[impl AsRef<str>]>) -> Self {
+        let count = labels.map(|labels| (labels.len() as u64).to_be_bytes());
+        let counted = self.optional(count.as_ref().map(<[u8; 8]>::as_slice));
+        let labels = labels.into_iter().flatten();
+        labels.fold(counted, |grant, label| grant.field(label.as_ref().as_bytes()))
+    }
+
+    /// Everything but the name and the times of the row. A version that adds a column to it includes the column only if it differs from its
+    /// default: during a rolling upgrade, older nodes accept all other rows.
     #[must_use]
-    pub fn of_partner(partner: &Partner) -> Self {
+    pub fn of_partner(partner: &Partner, terms: &PartnerTerms<'_>) -> Self {
         Self::of("partner")
             .field(partner.partner_id.as_uuid().as_bytes())
             .allowlist(Some(&partner.allowlist))
             .flag(partner.suspended)
             .flag(partner.codes_blocked)
-            .json(Some(&partner.limits))
-            .json(Some(&partner.ceilings))
-            .json(partner.approval_rule.as_ref())
-            .json(partner.caps.as_ref())
-            .json(partner.catalogue.as_ref())
+            .text(Some(terms.limits))
+            .text(terms.ceilings)
+            .text(terms.approval_rule)
+            .text(terms.caps)
+            .text(terms.catalogue)
             .field(&partner.cancel_window_s.to_be_bytes())
             .time(partner.certified_at)
             .time(partner.agreement_signed_at)
     }
 
-    /// A credential that is not revoked: a revoked one grants nothing, and has no HMAC.
+    /// A credential that is not revoked: a revoked one grants nothing, and has no HMAC. `scopes` has the labels as they are stored, also
+    /// those of a later version.
     #[must_use]
-    pub fn of_credential(credential: &Credential) -> Self {
+    pub fn of_credential(credential: &Credential, scopes: Option<&[impl AsRef<str>]>) -> Self {
         Self::of("credential")
             .field(credential.credential_id.as_uuid().as_bytes())
             .field(credential.partner_id.as_uuid().as_bytes())
             .field(credential.key_hash.as_bytes())
             .field(credential.secret_hash.as_bytes())
             .allowlist(credential.allowlist.as_ref())
-            .json(credential.scopes.as_ref())
+            .labels(scopes)
             .time(credential.not_after)
+            .optional(
+                credential
+                    .rotated_from
+                    .map(CredentialId::as_uuid)
+                    .as_ref()
+                    .map(|id| id.as_bytes().as_slice()),
+            )
             .field(credential.family_id.as_uuid().as_bytes())
     }
 
@@ -194,6 +210,17 @@ impl Grant {
             .field(identity.subject.as_bytes())
             .field(operator.as_str().as_bytes())
     }
+}
+
+/// The terms of a partner in Postgres' text of `jsonb`, of which each value has one. They include fields that a later version has added, so
+/// that older nodes accept the row during a rolling upgrade.
+#[derive(Debug, Clone, Copy)]
+pub struct PartnerTerms<'a> {
+    pub limits: &'a str,
+    pub ceilings: Option<&'a str>,
+    pub approval_rule: Option<&'a str>,
+    pub caps: Option<&'a str>,
+    pub catalogue: Option<&'a str>,
 }
 
 /// The fields of a token that grant something.
