@@ -28,9 +28,23 @@ pub struct OidcArgs {
     /// Roles of groups and verified e-mail addresses at the OpenID provider, e.g. staff=viewer,jane@example.com=admin.
     #[arg(long, env = "VOUCHSAFE_OIDC_ROLES", value_name = "GROUP|E-MAIL=ROLE,…")]
     oidc_roles: Option<RoleMapping>,
+
+    /// Authentication context classes (`acr`) of which one is needed to move money in a session, separated by commas [default: any].
+    #[arg(
+        long,
+        env = "VOUCHSAFE_OIDC_ACR_VALUES",
+        value_name = "CLASS,…",
+        value_delimiter = ','
+    )]
+    oidc_acr_values: Vec<String>,
 }
 
 impl OidcArgs {
+    fn acr_values(&self) -> Vec<String> {
+        let values = self.oidc_acr_values.iter().map(|value| value.trim().to_owned());
+        values.filter(|value| !value.is_empty()).collect()
+    }
+
     /// The provider; `None` if no setting names one. An empty variable counts as unset.
     ///
     /// # Errors
@@ -50,6 +64,7 @@ impl OidcArgs {
                 client_id,
                 client_secret,
                 roles,
+                acr_values: self.acr_values(),
             })),
             (None, None, None, None) => Ok(None),
             _ => bail!(

@@ -124,7 +124,7 @@ async fn rows_with_terms_and_scopes_of_a_later_version_stay_valid() {
         next: generate_credential(&fixture.partner),
         overlap: time::Duration::days(10_000),
         max_per_day: None,
-        now: OffsetDateTime::now_utc(),
+        now: NOW,
     };
     let rotated = fixture.store.credentials.rotate(rotation, AuditActor::service());
     assert!(matches!(rotated.await.unwrap(), RotationOutcome::Rotated(_)));
@@ -141,7 +141,7 @@ async fn credential_without_the_name_of_its_predecessor_grants_nothing() {
         next: generate_credential(&fixture.partner),
         overlap: time::Duration::days(1),
         max_per_day: None,
-        now: OffsetDateTime::now_utc(),
+        now: NOW,
     };
     let rotated = fixture.store.credentials.rotate(rotation, AuditActor::service());
     assert!(matches!(rotated.await.unwrap(), RotationOutcome::Rotated(_)));

@@ -122,14 +122,32 @@ impl Provider {
             .await
     }
 
-    /// Same, with an ID token that `sign` makes of its claims.
+    /// Same, for a step-up.
+    pub(crate) async fn authorize_for_step_up(&self, browser: &mut Browser, claims: &Value) -> String {
+        let begin = "/sign-in/oidc?step_up=true&next=%2Faccount";
+        self.authorize_from(browser, begin, claims, |claims| sign(claims, OWN_KEY))
+            .await
+    }
+
+    /// Same as [`Self::authorize`], with an ID token that `sign` makes of its claims.
     pub(crate) async fn authorize_with(
         &self,
         browser: &mut Browser,
         claims: &Value,
         sign: impl FnOnce(&Value) -> String,
     ) -> String {
-        let begun = browser.open("/sign-in/oidc?next=%2Faccount%3Fa%3Db").await;
+        let begin = "/sign-in/oidc?next=%2Faccount%3Fa%3Db";
+        self.authorize_from(browser, begin, claims, sign).await
+    }
+
+    async fn authorize_from(
+        &self,
+        browser: &mut Browser,
+        begin: &str,
+        claims: &Value,
+        sign: impl FnOnce(&Value) -> String,
+    ) -> String {
+        let begun = browser.open(begin).await;
         assert_eq!(begun.status, 303, "{}", text_of(&begun));
         let target = begun.headers["location"].to_str().unwrap();
         let (endpoint, query) = target.split_once('?').unwrap();

@@ -111,6 +111,7 @@ mod sign_in;
 mod signatures;
 mod signers;
 mod slow_readers;
+mod step_up;
 mod stock_reservations;
 mod suspended_commits;
 mod tls;

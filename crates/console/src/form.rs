@@ -7,6 +7,7 @@ use crate::input_value::{parse, text_of};
 use crate::json::Json;
 use crate::page::{Action, Input, InputKind};
 use crate::template::{self, Params, fill, placeholders};
+use vouchsafe_wire::error_code::Code;
 
 /// A submitted form.
 pub(crate) struct Submission {
@@ -326,6 +327,10 @@ pub(crate) fn render_refusal(refusal: &Refusal) -> Markup {
             p { strong { (refusal.message) } }
             @if !refusal.details.is_empty() {
                 ul { @for (field, message) in &refusal.details { li { code { (field) } ": " (message) } } }
+            }
+            @if refusal.code == Code::StepUpRequired.as_str() {
+                p { "Nothing was changed. Sign in in another window, then send the form from here: what you typed is kept in this page." }
+                p { a.button href="/sign-in/oidc?step_up=true&next=/account" target="_blank" { "Sign in again" } }
             }
             p.hint { (refusal.code) " · trace " (refusal.trace_id) }
         }

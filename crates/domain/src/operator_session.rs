@@ -21,6 +21,28 @@ labels! {
     }
 }
 
+/// Minutes for which an authentication at the identity provider permits changes that move money.
+pub const STEP_UP_MINUTES: i64 = 15;
+
+/// How the person of a session has proved who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionAuthentication {
+    pub method: SignInMethod,
+    /// By the identity provider's clock; `None` if it was no authentication of the kind that moving money requires.
+    pub at: Option<OffsetDateTime>,
+}
+
+impl SessionAuthentication {
+    /// Whether the session may move money. One of a one-time link may: nobody could ask its person again.
+    #[must_use]
+    pub fn permits_moving_money(&self, now: OffsetDateTime) -> bool {
+        self.method == SignInMethod::Link
+            || self
+                .at
+                .is_some_and(|at| now - at <= time::Duration::minutes(STEP_UP_MINUTES))
+    }
+}
+
 /// A session of an operator, without its token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]

@@ -6,7 +6,7 @@ use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::operator::{OperatorAccount, OperatorIdentity, OperatorName, Role};
-use vouchsafe_domain::operator_session::{OperatorSession, SignInMethod};
+use vouchsafe_domain::operator_session::OperatorSession;
 use vouchsafe_security::vault::grant_key::Grant;
 
 use super::sessions::{self, NewSession};
@@ -71,8 +71,7 @@ impl Operators {
                 &AuditActor::service(),
             )
             .await?;
-            let started =
-                sessions::start(transaction, &grants, &account.name, SignInMethod::Oidc, session).await?;
+            let started = sessions::start(transaction, &grants, &account.name, session).await?;
             Ok(ProviderSignIn::Started(started))
         })
     }

@@ -12,7 +12,7 @@ use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::ids::OperatorSessionId;
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName, Role};
 use vouchsafe_domain::operator_session::{
-    OperatorSession, SESSION_HOURS, SESSION_IDLE_MINUTES, SessionFilter, SignInMethod,
+    OperatorSession, SESSION_HOURS, SESSION_IDLE_MINUTES, SessionAuthentication, SessionFilter, SignInMethod,
 };
 use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::vault::grant_key::Grant;
@@ -32,6 +32,7 @@ pub struct NewSession {
     /// Client address of the sign-in.
     pub address: String,
     pub trace_id: Option<String>,
+    pub authentication: SessionAuthentication,
     /// The session whose cookie the browser replaces with this one's.
     pub replaced: Option<OperatorTokenHash>,
 }
@@ -51,6 +52,7 @@ pub struct SessionHolder {
     pub name: OperatorName,
     pub role: Role,
     pub session: SessionSpan,
+    pub authentication: SessionAuthentication,
 }
 
 /// Runs a statement that returns sessions.
@@ -206,7 +208,7 @@ async fn find_holder(
 ) -> Result<SessionLookup, sqlx::Error> {
     let found = sqlx::query!(
         r#"SELECT session_id AS "session_id: OperatorSessionId", name AS "name: OperatorName", role AS "role: Role", expires_at,
-                  s.mac, o.mac AS account_mac, o.created_at,
+                  method AS "method: SignInMethod", authenticated_at, s.mac, o.mac AS account_mac, o.created_at,
                   (ended_at IS NULL
                    AND expires_at > now()
                    AND last_used_at > now() - make_interval(mins => $2)
@@ -225,11 +227,21 @@ async fn find_holder(
     if !found.is_live {
         return Ok(SessionLookup::Ended);
     }
+    let authentication = SessionAuthentication {
+        method: found.method,
+        at: found.authenticated_at,
+    };
     let session = StoredGrant {
         table: "operator_sessions",
         id: found.session_id.to_string(),
         partner_id: None,
-        grant: of_session(found.session_id, &found.name, &hash, found.expires_at),
+        grant: Grant::of_session(
+            found.session_id.as_uuid().as_bytes(),
+            &found.name,
+            &hash,
+            found.expires_at,
+            authentication,
+        ),
         mac: found.mac,
     };
     let account = OperatorAccount {
@@ -263,16 +275,8 @@ async fn find_holder(
         name: found.name,
         role: found.role,
         session,
+        authentication,
     }))
-}
-
-fn of_session(
-    session_id: OperatorSessionId,
-    operator: &OperatorName,
-    hash: &OperatorTokenHash,
-    expires_at: OffsetDateTime,
-) -> Grant {
-    Grant::of_session(session_id.as_uuid().as_bytes(), operator, hash, expires_at)
 }
 
 /// Starts a session of an enabled operator, with its audit entry, and ends the one that it replaces.
@@ -280,26 +284,32 @@ pub(super) async fn start(
     connection: &mut PgConnection,
     grants: &Grants,
     operator: &OperatorName,
-    method: SignInMethod,
     session: NewSession,
 ) -> Result<OperatorSession, sqlx::Error> {
     let started = query_sessions!(
-        "INSERT INTO operator_sessions (session_id, operator, token_hash, method, address, expires_at)
-         VALUES ($1, $2, $3, $4, $5, now() + make_interval(hours => $6))
+        "INSERT INTO operator_sessions (session_id, operator, token_hash, method, address, expires_at, authenticated_at)
+         VALUES ($1, $2, $3, $4, $5, now() + make_interval(hours => $6), $7)
          RETURNING",
         "",
         OperatorSessionId::generate() as _,
         operator as _,
         &session.hash.as_bytes()[..],
-        method as _,
+        session.authentication.method as _,
         session.address,
         SESSION_HOURS,
+        session.authentication.at,
     );
     let started = started.fetch_one(&mut *connection).await?;
     let session_id = started.session_id;
     // The database's clock has determined the end, which the view of a session shortens to that of its idle time.
     let expires_at = started.created_at + time::Duration::hours(SESSION_HOURS.into());
-    let mac = grants.mac(&of_session(session_id, operator, &session.hash, expires_at))?;
+    let mac = grants.mac(&Grant::of_session(
+        session_id.as_uuid().as_bytes(),
+        operator,
+        &session.hash,
+        expires_at,
+        session.authentication,
+    ))?;
     let update = sqlx::query!(
         "UPDATE operator_sessions SET mac = $2 WHERE session_id = $1",
         session_id as _,

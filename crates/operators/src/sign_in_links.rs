@@ -8,7 +8,7 @@ use vouchsafe_database::database::connect;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::operator::OperatorName;
-use vouchsafe_domain::operator_session::{OperatorSession, SignInMethod};
+use vouchsafe_domain::operator_session::OperatorSession;
 use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::vault::grant_key::Grant;
 
@@ -85,8 +85,7 @@ impl Operators {
             if used.execute(&mut **transaction).await?.rows_affected() == 0 {
                 return Ok(None);
             }
-            let started =
-                sessions::start(transaction, &grants, &operator, SignInMethod::Link, session).await?;
+            let started = sessions::start(transaction, &grants, &operator, session).await?;
             Ok(Some(started))
         })
     }

@@ -7,111 +7,34 @@
 //! Wrong tokens are security events, counted per client address and rejected with 429 above the limit of failed authentications. Valid
 //! tokens are not affected: a guess locks out no operator behind the same address.
 
-use std::future::{Ready, ready};
+mod caller;
 
 use actix_web::body::{EitherBody, MessageBody};
-use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::http::header::{
     ACCEPT, AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE,
 };
 use actix_web::middleware::Next;
-use actix_web::{FromRequest, HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _, web};
+use actix_web::{HttpMessage as _, HttpResponse, ResponseError as _, web};
 use vouchsafe_domain::operator::{OperatorName, Role};
 use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
 use vouchsafe_security::security_event::SecurityEventReason;
 use vouchsafe_sign_in::cookies::ConsoleCookie;
 use vouchsafe_sign_in::next_path::NextPath;
-use vouchsafe_store::AuditActor;
-use vouchsafe_store::operators::{SessionHolder, SessionLookup, SessionSpan, SessionUse, TokenHolder};
+use vouchsafe_store::operators::{SessionHolder, SessionLookup, SessionUse, TokenHolder};
 use vouchsafe_wire::error_code::Code;
 
+pub(crate) use self::caller::{Operator, audit_actor};
 use super::request_origin::check_same_origin;
 use super::security_events::reject;
 use crate::api::error::ApiError;
 use crate::service::Service;
-use vouchsafe_telemetry::trace;
 
 /// The console's script sends a form.
 static HX_REQUEST: HeaderName = HeaderName::from_static("hx-request");
 
 static SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
-
-/// The authenticated operator of a request.
-#[derive(Debug, Clone)]
-pub(crate) struct Operator {
-    name: OperatorName,
-    role: Role,
-    /// The session of a browser, or the one that issued the bearer token: what the operator issues for the own account must not outlast it.
-    session: Option<SessionSpan>,
-}
-
-impl Operator {
-    /// Whether the operator may do more than the route requires.
-    pub(crate) fn has_role(&self, role: Role) -> bool {
-        self.role >= role
-    }
-
-    /// Rejects the operator if the object of the request requires a higher role than the route.
-    ///
-    /// # Errors
-    /// `FORBIDDEN`.
-    pub(crate) fn check_role(&self, needed: Role) -> Result<(), ApiError> {
-        if self.has_role(needed) {
-            return Ok(());
-        }
-        Err(forbidden(needed, self.role))
-    }
-
-    pub(crate) const fn role(&self) -> Role {
-        self.role
-    }
-
-    pub(crate) const fn session(&self) -> Option<SessionSpan> {
-        self.session
-    }
-
-    pub(crate) const fn name(&self) -> &OperatorName {
-        &self.name
-    }
-
-    /// Whether the operator is the token of the settings, which belongs to no account.
-    pub(crate) fn is_from_settings(&self) -> bool {
-        self.name == OperatorName::settings_token()
-    }
-
-    pub(crate) fn is_named(&self, name: &OperatorName) -> bool {
-        self.name == *name
-    }
-
-    /// The actor of a write. The route has checked the role.
-    pub(crate) fn audit_actor(&self) -> AuditActor {
-        audit_actor(&self.name)
-    }
-}
-
-/// An operator as the actor of a write in the current request.
-pub(crate) fn audit_actor(name: &OperatorName) -> AuditActor {
-    AuditActor {
-        operator: name.to_string(),
-        trace_id: Some(trace::current_trace_id()).filter(|id| !id.is_empty()),
-    }
-}
-
-impl FromRequest for Operator {
-    type Error = ApiError;
-    type Future = Ready<Result<Self, ApiError>>;
-
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(
-            request
-                .extensions()
-                .get::<Self>()
-                .cloned()
-                .ok_or_else(unauthorized),
-        )
-    }
-}
 
 /// Middleware that rejects requests without a valid operator token or session.
 pub(crate) async fn authenticate<B: MessageBody>(
@@ -302,10 +225,16 @@ pub(crate) async fn find_session_operator(
         .find_session_holder(OperatorTokenHash::of(token), session_use)
         .await?
     {
-        SessionLookup::Live(SessionHolder { name, role, session }) => Ok(SessionOperator::Live(Operator {
+        SessionLookup::Live(SessionHolder {
+            name,
+            role,
+            session,
+            authentication,
+        }) => Ok(SessionOperator::Live(Operator {
             name,
             role,
             session: Some(session),
+            authentication: Some(authentication),
         })),
         SessionLookup::Ended => Ok(SessionOperator::Ended),
         SessionLookup::Unknown => Ok(SessionOperator::Unknown),
@@ -320,13 +249,19 @@ async fn find_operator(service: &Service, token: &[u8]) -> Result<Option<Operato
             name: OperatorName::settings_token(),
             role: Role::Admin,
             session: None,
+            authentication: None,
         }));
     }
     if !OperatorToken::is_well_formed(TokenKind::Api, token) {
         return Ok(None);
     }
     let holder = service.operator_store.operators.authenticate(hash).await?;
-    Ok(holder.map(|TokenHolder { name, role, session }| Operator { name, role, session }))
+    Ok(holder.map(|TokenHolder { name, role, session }| Operator {
+        name,
+        role,
+        session,
+        authentication: None,
+    }))
 }
 
 /// Middleware of a route that rejects operators below `needed`.

@@ -100,6 +100,9 @@ pub(super) async fn confirm(
         let message = "you requested this change; another operator has to confirm it";
         return Err(ApiError::new(Code::OwnChangeRequest, message));
     }
+    if request.kind.needs_recent_authentication() {
+        operator.check_recent_authentication(service.clock.now())?;
+    }
     let sealed = sealed.ok_or_else(|| not_waiting(&request))?;
     let change = open(&service, request.request_id, &sealed).await?;
     let sealed: SealedDescription = serde_json::from_slice(&change).map_err(|error| unreadable(&error))?;

@@ -120,6 +120,9 @@ pub(super) async fn submit_if(
     operator: &Operator,
     change: impl ConfirmableChange,
 ) -> Result<HttpResponse, ApiError> {
+    if change.kind().needs_recent_authentication() {
+        operator.check_recent_authentication(service.clock.now())?;
+    }
     if !needs_second {
         return change.carry_out(service, operator.audit_actor()).await;
     }

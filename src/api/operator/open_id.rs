@@ -7,12 +7,14 @@
 use actix_web::http::header::{HeaderValue, LOCATION, SET_COOKIE};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
+use time::OffsetDateTime;
 use vouchsafe_domain::operator::OperatorIdentity;
+use vouchsafe_domain::operator_session::{SessionAuthentication, SignInMethod};
 use vouchsafe_security::operator_token::TokenKind;
 use vouchsafe_security::vault::cookie_key::CookieKey;
 use vouchsafe_sign_in::cookies::ConsoleCookie;
 use vouchsafe_sign_in::next_path::NextPath;
-use vouchsafe_sign_in::oidc::{Identity, OidcError, OidcProvider, PendingSignIn};
+use vouchsafe_sign_in::oidc::{Identity, OidcError, OidcProvider, PendingSignIn, SignInPurpose};
 use vouchsafe_store::operators::{ProviderIdentity, ProviderSignIn};
 use vouchsafe_wire::error_code::Code;
 
@@ -45,15 +47,23 @@ async fn begin(
             .insert_header((LOCATION, next.sign_in_url()))
             .finish();
     }
-    match try_begin(&service, next).await {
+    let purpose = match query.step_up {
+        true => SignInPurpose::StepUp,
+        false => SignInPurpose::Session,
+    };
+    match try_begin(&service, next, purpose).await {
         Ok(response) => response,
         Err(error) => failure(&error),
     }
 }
 
-async fn try_begin(service: &Service, next: NextPath) -> Result<HttpResponse, ApiError> {
+async fn try_begin(
+    service: &Service,
+    next: NextPath,
+    purpose: SignInPurpose,
+) -> Result<HttpResponse, ApiError> {
     let now_s = service.clock.now().unix_timestamp();
-    let begun = provider(service)?.begin(next, now_s);
+    let begun = provider(service)?.begin(next, purpose, now_s);
     let (target, pending) = begun.await.map_err(|error| unavailable(&error))?;
     let cookie =
         ConsoleCookie::PendingSignIn.set(&service.console_url, &pending.to_cookie(&cookie_key(service)));
@@ -115,9 +125,17 @@ async fn try_finish(
             return Err(refusal(service, request, Code::InvalidCredentials, message));
         }
     };
+    let authenticated_at = identity
+        .authenticated_at_s
+        .map(OffsetDateTime::from_unix_timestamp);
+    let authentication = SessionAuthentication {
+        method: SignInMethod::Oidc,
+        // A time beyond those of the type is none.
+        at: authenticated_at.and_then(Result::ok),
+    };
     let identity = to_operator(service, request, provider, identity)?;
     let token = generate_token(TokenKind::Session)?;
-    let session = new_session(service, request, &token)?;
+    let session = new_session(service, request, &token, authentication)?;
     let operators = &service.operator_store.operators;
     match operators.sign_in_identity(identity, session).await? {
         ProviderSignIn::Started(session) => {

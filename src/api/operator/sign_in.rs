@@ -19,7 +19,7 @@ use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
 use serde::Deserialize;
 use vouchsafe_console::PAGE_HEADERS;
-use vouchsafe_domain::operator_session::OperatorSession;
+use vouchsafe_domain::operator_session::{OperatorSession, SessionAuthentication, SignInMethod};
 use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
 use vouchsafe_security::security_event::SecurityEventReason;
 use vouchsafe_sign_in::cookies::ConsoleCookie;
@@ -62,6 +62,9 @@ pub(super) fn routes(config: &mut web::ServiceConfig) {
 pub(super) struct SignInQuery {
     #[serde(default)]
     pub(super) next: String,
+    /// Whether the person is authenticated again, to move money.
+    #[serde(default)]
+    pub(super) step_up: bool,
 }
 
 /// `GET /sign-in`.
@@ -145,7 +148,11 @@ async fn try_redeem_link(
     let form = form.unwrap_or_default();
     let hash = form.token_hash().ok_or_else(no_link)?;
     let token = generate_token(TokenKind::Session)?;
-    let session = new_session(service, request, &token)?;
+    let authentication = SessionAuthentication {
+        method: SignInMethod::Link,
+        at: None,
+    };
+    let session = new_session(service, request, &token, authentication)?;
     let operators = &service.operator_store.operators;
     Ok(match operators.redeem_sign_in_link(hash, session).await? {
         Some(session) => {
@@ -160,9 +167,11 @@ pub(super) fn new_session(
     service: &Service,
     request: &HttpRequest,
     token: &OperatorToken,
+    authentication: SessionAuthentication,
 ) -> Result<NewSession, ApiError> {
     Ok(NewSession {
         hash: token.hash(),
+        authentication,
         address: client_address(request)?.accountable_ip().to_string(),
         trace_id: Some(trace::current_trace_id()).filter(|id| !id.is_empty()),
         replaced: find_cookie(service, ConsoleCookie::Session, request.headers())

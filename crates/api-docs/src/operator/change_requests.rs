@@ -54,6 +54,7 @@ pub fn confirm(operation: Operation) -> Operation {
         ))
         .errors(&[
             Code::OwnChangeRequest,
+            Code::StepUpRequired,
             Code::ChangeRequestNotWaiting,
             Code::ValidationFailed,
             Code::PartnerNotFound,

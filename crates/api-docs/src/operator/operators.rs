@@ -70,7 +70,11 @@ pub fn issue_token(operation: Operation) -> Operation {
         )
         .optional_json_body::<IssueTokenRequest>(json!({ "days": 30 }))
         .created::<IssuedOperatorToken>("The token.", issued)
-        .errors(&[Code::CredentialLimitReached, Code::InvalidRowHmac])
+        .errors(&[
+            Code::StepUpRequired,
+            Code::CredentialLimitReached,
+            Code::InvalidRowHmac,
+        ])
 }
 
 pub fn activate_token(operation: Operation) -> Operation {

@@ -246,6 +246,7 @@ fn posting(
         .json_body::<PostingRequest>(json!({ "amount": amount, "reference": "wire-77" }))
         .response(OperationResponse::json::<Transaction>(201, "The ledger entry.", transaction).with_header(ResponseHeader::Replayed))
         .errors(&[
+            Code::StepUpRequired,
             Code::InsufficientFunds,
             Code::IdempotencyInProgress,
             Code::IdempotencyKeyReused,

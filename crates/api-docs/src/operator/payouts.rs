@@ -58,7 +58,11 @@ fn decision_operation(operation: Operation, id: &'static str, status: &str) -> O
             json!({ "reason": "seen on the statement", "reference": "bank-4711" }),
         )
         .ok::<PayoutOfPartner<'_>>("The payout after the decision.", decided_payout(status))
-        .errors(&[Code::PayoutNotPending, Code::IdempotencyInProgress])
+        .errors(&[
+            Code::StepUpRequired,
+            Code::PayoutNotPending,
+            Code::IdempotencyInProgress,
+        ])
 }
 
 fn pending_payout() -> Value {

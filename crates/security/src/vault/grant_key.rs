@@ -13,6 +13,7 @@ use time::macros::datetime;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_domain::operator::{OperatorAccount, OperatorIdentity, OperatorName};
+use vouchsafe_domain::operator_session::SessionAuthentication;
 use vouchsafe_domain::partner::Partner;
 
 use super::aead::KeyBytes;
@@ -183,12 +184,15 @@ impl Grant {
         operator: &OperatorName,
         hash: &OperatorTokenHash,
         expires_at: OffsetDateTime,
+        authentication: SessionAuthentication,
     ) -> Self {
         Self::of("operator session")
             .field(session_id)
             .field(operator.as_str().as_bytes())
             .field(hash.as_bytes())
             .time(Some(expires_at))
+            .field(authentication.method.into_str().as_bytes())
+            .time(authentication.at)
     }
 
     #[must_use]

@@ -6,13 +6,17 @@ use ring::digest::{SHA256, digest};
 use url::Url;
 
 use super::metadata::ProviderMetadata;
-use super::pending::PendingSignIn;
+use super::pending::{PendingSignIn, SignInPurpose};
+
+/// Seconds since the authentication with which a step-up begins. Less than those for which it counts: the person has work to do.
+const STEP_UP_MAX_AGE_S: i64 = 300;
 
 pub(super) fn authorization_url(
     metadata: &ProviderMetadata,
     client_id: &str,
     redirect_uri: &str,
     pending: &PendingSignIn,
+    acr_values: &[String],
 ) -> Url {
     let mut url = Url::clone(&metadata.authorization_endpoint);
     // The endpoint may have a query of its own, which stays (RFC 6749 3.1).
@@ -25,6 +29,14 @@ pub(super) fn authorization_url(
         .append_pair("redirect_uri", redirect_uri)
         .append_pair("scope", metadata.scope())
         .append_pair("nonce", &pending.nonce);
+    if pending.purpose == SignInPurpose::StepUp {
+        url.query_pairs_mut()
+            .append_pair("max_age", &STEP_UP_MAX_AGE_S.to_string());
+        if !acr_values.is_empty() {
+            url.query_pairs_mut()
+                .append_pair("acr_values", &acr_values.join(" "));
+        }
+    }
     url
 }
 
@@ -45,16 +57,18 @@ mod tests {
             "scopes_supported": ["groups"]
         }"#;
         let metadata = ProviderMetadata::parse(document.as_bytes(), "https://id.example").unwrap();
-        let pending = PendingSignIn {
+        let mut pending = PendingSignIn {
             state: "a state&".to_owned(),
             nonce: "a-nonce".to_owned(),
             // The example of RFC 7636, appendix B.
             verifier: "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk".to_owned(),
             next: NextPath::parse_or_root("/"),
             begun_at_s: 0,
+            purpose: SignInPurpose::Session,
         };
         let redirect_uri = "https://console.example/sign-in/callback";
-        let url = authorization_url(&metadata, "vouchsafe", redirect_uri, &pending);
+        let acr_values = ["gold".to_owned(), "silver".to_owned()];
+        let url = authorization_url(&metadata, "vouchsafe", redirect_uri, &pending, &acr_values);
         assert_eq!(
             url.as_str(),
             "https://id.example/authorize?tenant=a&response_type=code&client_id=vouchsafe&state=a+state%26\
@@ -62,5 +76,13 @@ mod tests {
              &redirect_uri=https%3A%2F%2Fconsole.example%2Fsign-in%2Fcallback&scope=openid+email+profile+groups\
              &nonce=a-nonce"
         );
+        pending.purpose = SignInPurpose::StepUp;
+        let step_up = authorization_url(&metadata, "vouchsafe", redirect_uri, &pending, &acr_values);
+        assert_eq!(
+            step_up.as_str(),
+            format!("{url}&max_age=300&acr_values=gold+silver")
+        );
+        let any = authorization_url(&metadata, "vouchsafe", redirect_uri, &pending, &[]);
+        assert_eq!(any.as_str(), format!("{url}&max_age=300"));
     }
 }

@@ -64,9 +64,10 @@ impl PersonClaims {
         }
     }
 
-    pub(super) fn into_identity(self, subject: String) -> Identity {
+    pub(super) fn into_identity(self, subject: String, authenticated_at_s: Option<i64>) -> Identity {
         Identity {
             subject,
+            authenticated_at_s,
             email: self
                 .email
                 .and_then(|(email, is_verified)| is_verified.then_some(email)),
@@ -128,13 +129,13 @@ mod tests {
     fn verification_belongs_to_the_address_of_its_source() {
         let unverified = person(Some("boss@example.com"), Some(false), None);
         let other = || person(Some("jane@example.com"), Some(true), Some(&["staff"]));
-        let identity = unverified.or(other()).into_identity("1".to_owned());
+        let identity = unverified.or(other()).into_identity("1".to_owned(), None);
         assert_eq!(
             (identity.email, identity.groups),
             (None, vec!["staff".to_owned()])
         );
         let incomplete = person(Some("boss@example.com"), None, None);
-        let identity = incomplete.or(other()).into_identity("1".to_owned());
+        let identity = incomplete.or(other()).into_identity("1".to_owned(), None);
         assert_eq!(identity.email.as_deref(), Some("jane@example.com"));
     }
 }

@@ -1,6 +1,7 @@
 //! Verification of an ID token for one sign-in (OpenID Connect Core 3.1.3.7).
 
 use serde::Deserialize;
+use serde_json::Value;
 use subtle::ConstantTimeEq as _;
 
 use super::claims::PersonClaims;
@@ -15,6 +16,9 @@ struct IdTokenClaims {
     #[serde(flatten)]
     registered: RegisteredClaims,
     nonce: Option<String>,
+    /// When the person was authenticated. Providers send other types here, too, and a session needs neither this nor `acr`.
+    auth_time: Option<Value>,
+    acr: Option<Value>,
     #[serde(flatten)]
     person: PersonClaims,
 }
@@ -24,6 +28,25 @@ struct IdTokenClaims {
 pub(super) struct ConfirmedPerson {
     pub(super) subject: String,
     pub(super) claims: PersonClaims,
+    pub(super) authentication: Authentication,
+}
+
+/// How the provider has authenticated the person, as far as it says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Authentication {
+    /// Unix time.
+    at_s: Option<i64>,
+    /// Authentication context class.
+    acr: Option<String>,
+}
+
+impl Authentication {
+    /// When the person was authenticated, if it was by one of these classes; without classes, by any. Unix time.
+    pub(super) fn at_s(&self, acr_values: &[String]) -> Option<i64> {
+        let is_of_class =
+            acr_values.is_empty() || self.acr.as_ref().is_some_and(|acr| acr_values.contains(acr));
+        self.at_s.filter(|_| is_of_class)
+    }
 }
 
 /// Verifies the ID token of the sign-in that has this nonce.
@@ -48,13 +71,17 @@ pub(super) fn verify(
     Ok(ConfirmedPerson {
         subject: registered.sub,
         claims: claims.person,
+        authentication: Authentication {
+            at_s: claims.auth_time.as_ref().and_then(Value::as_i64),
+            acr: claims.acr.and_then(|acr| acr.as_str().map(str::to_owned)),
+        },
     })
 }
 
 #[cfg(test)]
 mod tests {
     use jsonwebtoken::Algorithm;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::oidc::testing::{SigningKey, key_set};
@@ -162,6 +189,31 @@ mod tests {
     }
 
     #[test]
+    fn time_of_authentication_counts_by_a_permitted_class_only() {
+        let gold = ["gold".to_owned(), "platinum".to_owned()];
+        for (changes, by_any, by_gold) in [
+            (json!({}), None, None),
+            (json!({ "acr": "gold" }), None, None),
+            (json!({ "auth_time": NOW_S }), Some(NOW_S), None),
+            (json!({ "auth_time": NOW_S, "acr": "silver" }), Some(NOW_S), None),
+            (json!({ "auth_time": NOW_S, "acr": ["gold"] }), Some(NOW_S), None),
+            (
+                json!({ "auth_time": NOW_S, "acr": "gold" }),
+                Some(NOW_S),
+                Some(NOW_S),
+            ),
+            (json!({ "auth_time": "now", "acr": "gold" }), None, None),
+        ] {
+            let authentication = verify_claims(&changes).unwrap().authentication;
+            assert_eq!(
+                (authentication.at_s(&[]), authentication.at_s(&gold)),
+                (by_any, by_gold),
+                "{changes}"
+            );
+        }
+    }
+
+    #[test]
     fn claim_that_occurs_twice_is_refused() {
         let key = SigningKey::ed25519(1);
         let claims = |more: &str| {
@@ -179,6 +231,7 @@ mod tests {
             r#","nonce":"n-1""#,
             r#","aud":"other""#,
             r#","exp":1"#,
+            r#","auth_time":1,"auth_time":2"#,
         ] {
             assert_eq!(verify(&claims(twice)), Err(InvalidToken::Claims), "{twice}");
         }

@@ -28,6 +28,6 @@ mod token_endpoint;
 mod userinfo;
 
 pub use error::OidcError;
-pub use pending::{MAX_AGE_S, PendingSignIn};
+pub use pending::{MAX_AGE_S, PendingSignIn, SignInPurpose};
 pub use provider::{OidcProvider, OidcSettings};
 pub use roles::{Identity, InvalidRoleMapping, RoleMapping};

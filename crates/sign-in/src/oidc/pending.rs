@@ -22,6 +22,24 @@ pub struct PendingSignIn {
     pub next: NextPath,
     /// Unix time.
     pub begun_at_s: i64,
+    pub purpose: SignInPurpose,
+}
+
+/// What a sign-in is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignInPurpose {
+    Session,
+    /// A session that may move money: the provider authenticates the person again.
+    StepUp,
+}
+
+impl SignInPurpose {
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::StepUp => "step-up",
+        }
+    }
 }
 
 /// Random bytes of the state and of the nonce.
@@ -35,13 +53,18 @@ impl PendingSignIn {
     ///
     /// # Errors
     /// If the operating system provides no random bytes.
-    pub(super) fn generate(next: NextPath, begun_at_s: i64) -> Result<Self, Unspecified> {
+    pub(super) fn generate(
+        next: NextPath,
+        begun_at_s: i64,
+        purpose: SignInPurpose,
+    ) -> Result<Self, Unspecified> {
         Ok(Self {
             state: random_text::<TOKEN_BYTES>()?,
             nonce: random_text::<TOKEN_BYTES>()?,
             verifier: random_text::<VERIFIER_BYTES>()?,
             next,
             begun_at_s,
+            purpose,
         })
     }
 
@@ -49,14 +72,22 @@ impl PendingSignIn {
     #[must_use]
     pub fn to_cookie(&self, key: &CookieKey) -> String {
         let at = self.begun_at_s.to_string();
-        key.sign(&[&self.state, &self.nonce, &self.verifier, &at, self.next.as_str()].join("\n"))
+        let secrets = [&self.state, &self.nonce, &self.verifier].map(String::as_str);
+        key.sign(
+            &[&secrets[..], &[&at, self.purpose.label(), self.next.as_str()]]
+                .concat()
+                .join("\n"),
+        )
     }
 
     /// The sign-in of a cookie to which a callback with `state` belongs, if it is younger than 10 minutes.
     #[must_use]
     pub fn of_callback(cookie: &str, key: &CookieKey, state: &str, now_s: i64) -> Option<Self> {
         let text = key.verify(cookie)?;
-        let [of_sign_in, nonce, verifier, at, next] = text.split('\n').collect::<Vec<_>>().try_into().ok()?;
+        let [of_sign_in, nonce, verifier, at, purpose, next] =
+            text.split('\n').collect::<Vec<_>>().try_into().ok()?;
+        let purposes = [SignInPurpose::Session, SignInPurpose::StepUp];
+        let purpose = purposes.into_iter().find(|known| known.label() == purpose)?;
         let begun_at_s = at.parse().ok()?;
         let age_s = now_s.checked_sub(begun_at_s)?;
         let is_own = !state.is_empty() && of_sign_in == state && (0..MAX_AGE_S).contains(&age_s);
@@ -66,6 +97,7 @@ impl PendingSignIn {
             verifier: verifier.to_owned(),
             next: NextPath::parse_or_root(next),
             begun_at_s,
+            purpose,
         })
     }
 }
@@ -82,7 +114,8 @@ mod tests {
 
     #[test]
     fn secrets_of_a_sign_in_are_random_and_long_enough() {
-        let generate = || PendingSignIn::generate(NextPath::parse_or_root("/"), 0).unwrap();
+        let generate =
+            || PendingSignIn::generate(NextPath::parse_or_root("/"), 0, SignInPurpose::Session).unwrap();
         let (first, second) = (generate(), generate());
         assert_eq!(
             (first.state.len(), first.nonce.len(), first.verifier.len()),
@@ -100,20 +133,23 @@ mod tests {
             verifier: "v".to_owned(),
             next: NextPath::parse_or_root("/orders?a=b"),
             begun_at_s: 1000,
+            purpose: SignInPurpose::StepUp,
         };
         let [key, other_key] = [1, 2].map(|byte| CookieKey::from_bytes([byte; 32]));
         let cookie = pending.to_cookie(&key);
         let found = PendingSignIn::of_callback(&cookie, &key, "a&b=c; d", 1599).unwrap();
         assert_eq!((found.nonce.as_str(), found.verifier.as_str()), ("n", "v"));
         assert_eq!((found.next.as_str(), found.begun_at_s), ("/orders?a=b", 1000));
-        let without_secrets = key.sign("\n\n\n1000\n");
+        assert_eq!(found.purpose, SignInPurpose::StepUp);
+        let without_secrets = key.sign("\n\n\n1000\nsession\n");
         for (cookie, state, now_s) in [
             (cookie.as_str(), "a&b=c; d", 1600),
             (&cookie, "a&b=c; d", 999),
             (&cookie, "a", 1001),
             (&cookie, "", 1001),
             (&without_secrets, "", 1001),
-            (&other_key.sign("s\nn\nv\n1000\n/"), "s", 1001),
+            (&other_key.sign("s\nn\nv\n1000\nsession\n/"), "s", 1001),
+            (&key.sign("s\nn\nv\n1000\nother\n/"), "s", 1001),
             // As a browser, or a page of the same host, could write it.
             ("state=s&nonce=n&verifier=v&next=%2F&at=1000", "s", 1001),
             ("", "", 1001),

@@ -8,6 +8,7 @@ use futures_util::FutureExt as _;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use secrecy::SecretString;
 use url::Url;
+use vouchsafe_domain::operator_session::STEP_UP_MINUTES;
 use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::secret::expose;
 use vouchsafe_security::secure_url::is_secure;
@@ -19,7 +20,7 @@ use super::exchange::{JSON, JWK_SET, ProviderResponse, exchange};
 use super::id_token;
 use super::key_set::KeySet;
 use super::metadata::{Endpoint, ProviderMetadata, discovery_url};
-use super::pending::PendingSignIn;
+use super::pending::{PendingSignIn, SignInPurpose};
 use super::registered_claims::Registration;
 use super::roles::{Identity, RoleMapping};
 use super::token_endpoint::{CodeGrant, TokenRequest, Tokens};
@@ -45,6 +46,8 @@ pub struct OidcSettings {
     pub client_id: String,
     pub client_secret: SecretString,
     pub roles: RoleMapping,
+    /// Classes of authentication that may move money (`acr`); none permit any.
+    pub acr_values: Vec<String>,
 }
 
 /// A provider that operators sign in at.
@@ -100,12 +103,22 @@ impl OidcProvider {
     ///
     /// # Errors
     /// [`OidcError::Unavailable`].
-    pub async fn begin(&self, next: NextPath, now_s: i64) -> Result<(Url, PendingSignIn), OidcError> {
+    pub async fn begin(
+        &self,
+        next: NextPath,
+        purpose: SignInPurpose,
+        now_s: i64,
+    ) -> Result<(Url, PendingSignIn), OidcError> {
         let discovery = self.discover().await?;
         let no_random_bytes = |_| OidcError::Unavailable("no random bytes for a sign-in".to_owned());
-        let pending = PendingSignIn::generate(next, now_s).map_err(no_random_bytes)?;
-        let client_id = &self.settings.client_id;
-        let url = authorization_url(&discovery.metadata, client_id, &self.redirect_uri, &pending);
+        let pending = PendingSignIn::generate(next, now_s, purpose).map_err(no_random_bytes)?;
+        let url = authorization_url(
+            &discovery.metadata,
+            &self.settings.client_id,
+            &self.redirect_uri,
+            &pending,
+            &self.settings.acr_values,
+        );
         Ok((url, pending))
     }
 
@@ -128,6 +141,14 @@ impl OidcProvider {
             &pending.nonce,
             now_s,
         )?;
+        let authenticated_at_s = person.authentication.at_s(&self.settings.acr_values);
+        if pending.purpose == SignInPurpose::StepUp
+            && !authenticated_at_s.is_some_and(|at_s| is_recent(at_s, now_s))
+        {
+            return Err(OidcError::Refused(
+                "the person was not authenticated again as requested".into(),
+            ));
+        }
         let mut claims = person.claims;
         if claims.lacks_any_of(&self.settings.roles)
             && let Some(endpoint) = &discovery.metadata.userinfo_endpoint
@@ -137,7 +158,7 @@ impl OidcProvider {
             let parsed = userinfo::parse(&response, &person.subject, &discovery.keys, registration, now_s);
             claims = claims.or(parsed?);
         }
-        Ok(claims.into_identity(person.subject))
+        Ok(claims.into_identity(person.subject, authenticated_at_s))
     }
 
     async fn exchange_code(
@@ -189,6 +210,11 @@ impl OidcProvider {
         };
         self.discovery.get(lookup).await
     }
+}
+
+/// Whether an authentication permits moving money.
+fn is_recent(at_s: i64, now_s: i64) -> bool {
+    now_s.saturating_sub(at_s) <= STEP_UP_MINUTES * 60
 }
 
 fn is_permitted_issuer(issuer: &Url) -> bool {

@@ -20,6 +20,8 @@ pub struct Identity {
     /// Only if the provider has verified it; in lower case.
     pub email: Option<String>,
     pub groups: Vec<String>,
+    /// When the provider has authenticated the person, if it says so and it was an authentication that may move money. Unix time.
+    pub authenticated_at_s: Option<i64>,
 }
 
 impl RoleMapping {
@@ -83,6 +85,7 @@ mod tests {
 
     fn identity(email: Option<&str>, groups: &[&str]) -> Identity {
         Identity {
+            authenticated_at_s: None,
             subject: "s".to_owned(),
             email: email.map(ToOwned::to_owned),
             groups: groups.iter().map(|group| (*group).to_owned()).collect(),

@@ -5,6 +5,7 @@ use time::Duration;
 use vouchsafe_domain::api_scope::{ApiScope, ApiScopes};
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::operator::Role;
+use vouchsafe_domain::operator_session::SignInMethod;
 
 use super::*;
 use crate::credential::{ApiKeyHash, ApiSecretHash};
@@ -33,8 +34,9 @@ fn credential() -> Credential {
 fn mac_covers_key_and_every_field_of_a_credential_that_grants_something() {
     let (key, right) = (GrantKey::from_bytes([1; 32]), credential());
     let of = |credential: &Credential| {
-        let scopes: Option<Vec<ApiScope>> = credential.scopes.map(Vec::from);
-        let labels = scopes.map(|scopes| scopes.into_iter().map(ApiScope::into_str).collect::<Vec<_>>());
+        let labels: Option<Vec<_>> = credential
+            .scopes
+            .map(|scopes| scopes.iter().map(|scope| scope.into_str()).collect());
         Grant::of_credential(credential, labels.as_deref())
     };
     let grant = of(&right);
@@ -94,6 +96,14 @@ fn grants_of_operators_differ_in_every_field_and_kind() {
         subject: subject.to_owned(),
     };
     let later = AT + Duration::MICROSECOND;
+    let by_link = SessionAuthentication {
+        method: SignInMethod::Link,
+        at: None,
+    };
+    let by_provider = |at| SessionAuthentication {
+        method: SignInMethod::Oidc,
+        at,
+    };
     let grants = [
         Grant::of_operator(&account),
         Grant::of_operator(&OperatorAccount {
@@ -137,11 +147,14 @@ fn grants_of_operators_differ_in_every_field_and_kind() {
             activation: Some(hash.as_bytes()),
             ..token
         }),
-        Grant::of_session(&one, &account.name, &hash, AT),
-        Grant::of_session(&other, &account.name, &hash, AT),
-        Grant::of_session(&one, &sam, &hash, AT),
-        Grant::of_session(&one, &account.name, &other_hash, AT),
-        Grant::of_session(&one, &account.name, &hash, later),
+        Grant::of_session(&one, &account.name, &hash, AT, by_link),
+        Grant::of_session(&other, &account.name, &hash, AT, by_link),
+        Grant::of_session(&one, &sam, &hash, AT, by_link),
+        Grant::of_session(&one, &account.name, &other_hash, AT, by_link),
+        Grant::of_session(&one, &account.name, &hash, later, by_link),
+        Grant::of_session(&one, &account.name, &hash, AT, by_provider(None)),
+        Grant::of_session(&one, &account.name, &hash, AT, by_provider(Some(AT))),
+        Grant::of_session(&one, &account.name, &hash, AT, by_provider(Some(later))),
         Grant::of_sign_in_link(&account.name, &hash, AT),
         Grant::of_sign_in_link(&sam, &hash, AT),
         Grant::of_sign_in_link(&account.name, &other_hash, AT),
@@ -182,16 +195,19 @@ fn grant_of_partner(partner: &Partner) -> Grant {
     fn to_json(value: Option<&impl serde::Serialize>) -> Option<String> {
         value.map(|value| serde_json::to_string(value).unwrap())
     }
-    let (approval_rule, caps) = (
+    let limits = to_json(Some(&partner.limits)).unwrap();
+    let [ceilings, approval_rule, caps, catalogue] = [
+        to_json(Some(&partner.ceilings)),
         to_json(partner.approval_rule.as_ref()),
         to_json(partner.caps.as_ref()),
-    );
+        to_json(partner.catalogue.as_ref()),
+    ];
     let terms = PartnerTerms {
-        limits: &to_json(Some(&partner.limits)).unwrap(),
-        ceilings: to_json(Some(&partner.ceilings)).as_deref(),
+        limits: &limits,
+        ceilings: ceilings.as_deref(),
         approval_rule: approval_rule.as_deref(),
         caps: caps.as_deref(),
-        catalogue: to_json(partner.catalogue.as_ref()).as_deref(),
+        catalogue: catalogue.as_deref(),
     };
     Grant::of_partner(partner, &terms)
 }
