@@ -272,8 +272,8 @@ async fn purchase_that_ends_during_a_round_makes_its_order_due() {
     let store = subject.store();
     let postpone = sqlx::query("UPDATE order_demands SET next_at = now() + interval '5 minutes'");
     let round = subject.begin_with(postpone).await;
-    let purchases = store.purchases.clone();
-    let end = purchases.reschedule(purchase_id, None);
+    let writes = store.purchases.start_writes("one".to_owned());
+    let end = writes.release(purchase_id, None);
     let mut end = std::pin::pin!(end);
     let is_blocked = "SELECT EXISTS (
         SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')";
@@ -304,12 +304,13 @@ async fn clock_that_was_set_back_postpones_nothing() {
     insert_waiting_orders(&subject, &build::sku("gift", 1_000), 1).await;
     let purchase_id = open_purchases(&subject).await;
     let (orders, purchases) = (&subject.store().waiting_orders, &subject.store().purchases);
+    let writes = purchases.start_writes("one".to_owned());
     let list_due = || purchases.list_due("v".to_owned(), 1);
     // The usual delay of an old order is five minutes, which no machine spends here.
     let age = "UPDATE order_demands SET accepted_at = accepted_at - interval '1 day'";
     subject.pool().execute(age).await.unwrap();
     orders.claim_due(1).await.unwrap();
-    purchases.reschedule(purchase_id, Some(HOUR)).await.unwrap();
+    writes.release(purchase_id, Some(HOUR)).await.unwrap();
     orders.expedite_after_clock_change().await.unwrap();
     purchases.expedite_after_clock_change().await.unwrap();
     assert_eq!(orders.claim_due(1).await.unwrap(), [], "the usual delay");
@@ -321,7 +322,7 @@ async fn clock_that_was_set_back_postpones_nothing() {
     purchases.expedite_after_clock_change().await.unwrap();
     assert_eq!(orders.claim_due(1).await.unwrap().len(), 1);
     assert_eq!(list_due().await.unwrap().len(), 1);
-    let claimed = purchases.claim("one".to_owned(), purchase_id).await.unwrap();
+    let claimed = writes.claim(purchase_id).await.unwrap();
     assert!(claimed.is_some());
     purchases.expedite_after_clock_change().await.unwrap();
     assert_eq!(list_due().await.unwrap(), [], "the claim of this moment");

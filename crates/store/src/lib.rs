@@ -86,7 +86,7 @@ pub use payouts::Payouts;
 pub use products::{Products, PutProductOutcome};
 pub use purchases::answers::PurchaseUpdate;
 pub use purchases::view::EndPurchaseOutcome;
-pub use purchases::{NewPurchase, Purchase, PurchaseCreation, Purchases};
+pub use purchases::{NewPurchase, Purchase, PurchaseWrites, Purchases};
 pub use quarantine::{
     Quarantine, ReleaseGround, ReleaseOutcome, ReleasedPart, SoldVoucher, SoldVoucherOutcome, StockRelease,
 };

@@ -5,8 +5,8 @@
 
 pub(super) mod answers;
 mod claims;
-mod creation;
 pub(super) mod view;
+mod writes;
 
 use sqlx::types::Json;
 use time::OffsetDateTime;
@@ -19,8 +19,8 @@ use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::{ExpiryPolicy, ProductId};
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 
-use self::creation::CreatePurchasesOp;
-pub use self::creation::PurchaseCreation;
+pub use self::writes::PurchaseWrites;
+use self::writes::WritePurchases;
 use super::batcher::{Batcher, BatcherKind};
 use super::database::Database;
 
@@ -70,10 +70,14 @@ pub struct Purchase {
 pub struct Purchases(pub(super) Database);
 
 impl Purchases {
-    /// Starts a worker that creates the purchases of many orders in one statement. It ends with the last clone of the result.
+    /// Starts a worker that writes the steps of many purchases in one transaction. It ends with the last clone of the result.
     #[must_use]
-    pub fn start_creation(&self) -> PurchaseCreation {
-        PurchaseCreation(Batcher::start(&self.0, &CreatePurchasesOp, BatcherKind::Write))
+    pub fn start_writes(&self, node: String) -> PurchaseWrites {
+        PurchaseWrites(Batcher::start(
+            &self.0,
+            &WritePurchases { node },
+            BatcherKind::Write,
+        ))
     }
 
     /// Finds a purchase with its request.

@@ -196,7 +196,7 @@ impl Builder {
         let partner_id = self.partner.partner_id;
         self.store
             .purchases
-            .start_creation()
+            .start_writes("node-1".to_owned())
             .create(partner_id, second, vec![purchase])
             .await
             .unwrap();

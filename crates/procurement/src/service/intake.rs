@@ -47,6 +47,7 @@ impl ProcurementService {
         }
         let batch = self.seal(request, &new).await?;
         match self.store.stock.import(batch, AuditActor::service()).await? {
+            ImportOutcome::Stored(stored) if stored.imported == new.len() as u64 => return Ok(Vec::new()),
             ImportOutcome::Stored(_) => {}
             ImportOutcome::ProductChanged => return Err(IntakeError::ProductChanged),
             ImportOutcome::IndexIncomplete => return Err(IntakeError::IndexIncomplete),

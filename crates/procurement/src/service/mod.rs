@@ -36,7 +36,7 @@ use vouchsafe_domain::sandbox_fault::{FaultKind, SandboxFaults};
 use vouchsafe_domain::vendor::{AdapterKind, Vendor, VendorNetwork};
 use vouchsafe_store::StoreError;
 use vouchsafe_store::keyring::Keyring;
-use vouchsafe_store::{NewPurchase, PgStore, PurchaseCreation, PurchaseUpdate};
+use vouchsafe_store::{NewPurchase, PgStore, PurchaseUpdate, PurchaseWrites};
 
 use self::adapter_cache::AdapterCache;
 use self::intake::IntakeError;
@@ -50,7 +50,7 @@ const OUT_OF_STOCK_TTL: Duration = Duration::from_secs(300);
 
 pub struct ProcurementService {
     store: PgStore,
-    creation: PurchaseCreation,
+    writes: PurchaseWrites,
     /// This node's name, stored with its claims.
     node: String,
     keyring: Arc<Keyring>,
@@ -76,7 +76,7 @@ impl ProcurementService {
         network: VendorNetwork,
     ) -> Self {
         Self {
-            creation: store.purchases.start_creation(),
+            writes: store.purchases.start_writes(node.clone()),
             store,
             node,
             keyring,
@@ -155,7 +155,7 @@ impl ProcurementService {
         &self,
         claimed: ClaimedPurchase,
         forced: Option<ForcedResponse>,
-    ) -> Result<PurchaseRemainder, StoreError> {
+    ) -> Result<PurchaseRemainder, Unavailable> {
         let key = PurchaseKey(claimed.delivery.reservation_id);
         let purchase = self.store.purchases.find(key.0).await?;
         let adapter = match self.adapter_for(&purchase.vendor).await {
@@ -187,10 +187,10 @@ impl ProcurementService {
         match imported {
             Ok(quarantined) => {
                 let (update, remainder) = response_mapping::map_response(key, response, quarantined);
-                self.store.purchases.record_update(update).await?;
+                self.writes.record(update).await?;
                 Ok(remainder)
             }
-            Err(IntakeError::Database(error)) => Err(error),
+            Err(IntakeError::Database(error)) => Err(error.into()),
             Err(blocked) => self.record_blocked(key, &blocked.to_string()).await,
         }
     }
@@ -204,7 +204,7 @@ impl ProcurementService {
     }
 
     /// Records an internal reason, which operators see.
-    async fn record_blocked(&self, key: PurchaseKey, reason: &str) -> Result<PurchaseRemainder, StoreError> {
+    async fn record_blocked(&self, key: PurchaseKey, reason: &str) -> Result<PurchaseRemainder, Unavailable> {
         warn!(purchase.id = %key, reason, "purchase blocked");
         let update = PurchaseUpdate {
             key,
@@ -213,7 +213,7 @@ impl ProcurementService {
             sold: None,
             quarantined: Vec::new(),
         };
-        self.store.purchases.record_update(update).await?;
+        self.writes.record(update).await?;
         Ok(PurchaseRemainder::Pending(None))
     }
 }
@@ -264,7 +264,7 @@ impl Vendors for ProcurementService {
         Box::pin(async move {
             let (partner_id, order_id) = (order.partner_id, order.order_id);
             let purchases = self.purchases_for(&order);
-            self.creation.create(partner_id, order_id, purchases).await
+            self.writes.create(partner_id, order_id, purchases).await
         })
     }
 
@@ -281,8 +281,7 @@ impl Vendors for ProcurementService {
         &self,
         purchase_id: Uuid,
     ) -> StoreFuture<'_, Result<Option<ClaimedPurchase>, Unavailable>> {
-        let claimed = self.store.purchases.claim(self.node.clone(), purchase_id);
-        Box::pin(async move { claimed.await.map_err(Unavailable::from) })
+        Box::pin(self.writes.claim(purchase_id))
     }
 
     fn request_vouchers(
@@ -290,7 +289,7 @@ impl Vendors for ProcurementService {
         claimed: ClaimedPurchase,
         forced: Option<ForcedResponse>,
     ) -> StoreFuture<'_, Result<PurchaseRemainder, Unavailable>> {
-        Box::pin(async move { self.ask_vendor(claimed, forced).await.map_err(Unavailable::from) })
+        Box::pin(self.ask_vendor(claimed, forced))
     }
 
     fn release_claim(
@@ -298,8 +297,7 @@ impl Vendors for ProcurementService {
         purchase_id: Uuid,
         after: Option<Duration>,
     ) -> StoreFuture<'_, Result<(), Unavailable>> {
-        let rescheduled = self.store.purchases.reschedule(purchase_id, after);
-        Box::pin(async move { rescheduled.await.map_err(Unavailable::from) })
+        Box::pin(self.writes.release(purchase_id, after))
     }
 
     fn release_own_claims(&self, vendor_id: &VendorId) -> StoreFuture<'_, Result<(), Unavailable>> {

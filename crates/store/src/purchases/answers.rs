@@ -43,29 +43,6 @@ impl Purchases {
         self.0.fetch_all(statement).await
     }
 
-    /// Stores the result of a request, unless the purchase was ended meanwhile.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    #[boxed]
-    pub async fn record_update(&self, update: PurchaseUpdate) -> Result<(), StoreError> {
-        let statement = sqlx::query!(
-            "UPDATE purchases
-                SET last_response = $2,
-                    last_response_at = clock_timestamp(),
-                    last_message = $3,
-                    sold = GREATEST(sold, $4), -- what was sold stays sold
-                    quarantined = CASE WHEN $4 IS NULL THEN quarantined ELSE $5 END
-              WHERE purchase_id = $1 AND NOT ended",
-            update.key as _,
-            update.last_response as _,
-            update.last_message,
-            update.sold.map(u32::cast_signed),
-            &update.quarantined,
-        );
-        self.0.execute(statement).await
-    }
-
     /// Lists the SKUs that their vendor reported as out of stock within the last `age`. Ignores reports from before the last change
     /// of the vendor or product, and from before a later sale.
     ///

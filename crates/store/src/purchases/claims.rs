@@ -1,21 +1,17 @@
-//! Purchase claims and retry schedule: one node at a time contacts the vendor about a purchase.
-//!
-//! A claim that its node does not release expires. An ended purchase stays ended.
+//! Due purchases, and changes of the claims and delays of many. One purchase is claimed and released by [`super::writes`].
 
-use std::time::Duration;
 use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 
 use uuid::Uuid;
-use vouchsafe_actors::ports::vendors::{ClaimedPurchase, DuePurchase, ReservedDelivery};
-use vouchsafe_domain::ids::{OrderId, PartnerId};
-use vouchsafe_domain::order::FulfilmentSource;
+use vouchsafe_actors::ports::vendors::DuePurchase;
+use vouchsafe_domain::ids::OrderId;
 
 use crate::purchases::Purchases;
 
 /// Lifetime of a claim. Longer than the timeout of a vendor request. Seconds.
-const CLAIM_S: i32 = 120;
+pub(super) const CLAIM_S: i32 = 120;
 
 impl Purchases {
     /// Lists up to `limit` unclaimed purchases of a vendor that are due for a request, those that are due longest first.
@@ -33,52 +29,6 @@ impl Purchases {
         self.0.fetch_all(statement).await
     }
 
-    /// Claims a due purchase and marks its request as sent, since the vendor may know it from now on. `None` if it is claimed or not due.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    #[boxed]
-    pub async fn claim(
-        &self,
-        node: String,
-        purchase_id: Uuid,
-    ) -> Result<Option<ClaimedPurchase>, StoreError> {
-        let statement = sqlx::query!(
-            r#"WITH due AS MATERIALIZED (
-                SELECT p.purchase_id, p.sent
-                  FROM purchases AS p
-                 WHERE p.purchase_id = $1
-                   AND NOT p.ended
-                   AND p.next_at <= clock_timestamp()
-                   AND (p.claimed_until IS NULL OR p.claimed_until < clock_timestamp())
-                   FOR UPDATE SKIP LOCKED
-             )
-             UPDATE purchases AS p
-                SET sent = true,
-                    claimed_by = $3,
-                    claimed_until = clock_timestamp() + make_interval(secs => $2)
-               FROM due AS d
-              WHERE p.purchase_id = d.purchase_id
-             RETURNING p.partner_id AS "partner_id: PartnerId", p.order_id AS "order_id: OrderId", p.line,
-                       p.requested_at, d.sent"#,
-            purchase_id,
-            f64::from(CLAIM_S),
-            node,
-        )
-        .map(move |row| ClaimedPurchase {
-            delivery: ReservedDelivery {
-                reservation_id: purchase_id,
-                source: FulfilmentSource::Vendor,
-                partner_id: row.partner_id,
-                order_id: row.order_id,
-                line: row.line.cast_unsigned(),
-            },
-            requested_at: row.requested_at,
-            was_requested: row.sent,
-        });
-        self.0.fetch_optional(statement).await
-    }
-
     /// Releases the claims of earlier incarnations of this node on a vendor's purchases.
     ///
     /// # Errors
@@ -91,24 +41,6 @@ impl Purchases {
               WHERE NOT ended AND vendor = $2 AND claimed_by = $1",
             node,
             vendor,
-        );
-        self.0.execute(statement).await
-    }
-
-    /// Releases a claim. The purchase is due for a retry after this time; `None` ends it. An ended purchase stays ended.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    #[boxed]
-    pub async fn reschedule(&self, purchase_id: Uuid, after: Option<Duration>) -> Result<(), StoreError> {
-        let statement = sqlx::query!(
-            "UPDATE purchases
-                SET ended = ended OR $2::double precision IS NULL,
-                    next_at = clock_timestamp() + make_interval(secs => COALESCE($2, 0)),
-                    claimed_until = NULL
-              WHERE purchase_id = $1",
-            purchase_id,
-            after.map(|after| after.as_secs_f64()),
         );
         self.0.execute(statement).await
     }

@@ -16,7 +16,8 @@ impl Builder {
         let due = self.store.purchases.list_due("nobody".to_owned(), 1);
         let due = due.await.unwrap().remove(0);
         assert_eq!(due.order_id, order_id);
-        let claimed = self.store.purchases.claim("node-1".to_owned(), due.purchase_id);
+        let writes = self.store.purchases.start_writes("node-1".to_owned());
+        let claimed = writes.claim(due.purchase_id);
         claimed.await.unwrap().expect("no other node has claimed it");
         let line = |reference: &str, purchase: Option<PurchaseKey>| RecordLine {
             reference: reference.parse().unwrap(),
