@@ -22,10 +22,14 @@ pub(super) struct PreviousCredential {
     /// Rotations of its family within 24 hours. None for an operator: somebody with a leaked secret could use them up, and with them the
     /// operator's means against it.
     pub(super) max_per_day: Option<u32>,
+    /// ID of the successor; `None` generates one.
+    pub(super) next_id: Option<CredentialId>,
 }
 
 /// Why a credential was not rotated.
 pub(super) enum RotationRefusal {
+    /// There is a credential with the ID of the successor.
+    RotatedBefore(CredentialId),
     /// It has ended or was revoked.
     NotLive,
     /// The partner has as many credentials as it may have.
@@ -42,9 +46,11 @@ pub(super) async fn rotate(
 ) -> Result<Result<HttpResponse, RotationRefusal>, ApiError> {
     let key_pair = generate_key_pair(service)?;
     let now = service.clock.now();
+    let mut next = key_pair.to_credential(previous.partner_id, now);
+    next.credential_id = previous.next_id.unwrap_or(next.credential_id);
     let rotation = RotationRequest {
         credential_id: previous.credential_id,
-        next: key_pair.to_credential(previous.partner_id, now),
+        next,
         overlap: previous.overlap,
         max_per_day: previous.max_per_day,
         now,
@@ -58,6 +64,7 @@ pub(super) async fn rotate(
     });
     Ok(match rotated.await? {
         RotationOutcome::Rotated(rotation) => Ok(rotated_response(&key_pair, &rotation)),
+        RotationOutcome::RotatedBefore(next_id) => Err(RotationRefusal::RotatedBefore(next_id)),
         RotationOutcome::NotLive => Err(RotationRefusal::NotLive),
         RotationOutcome::TooMany => Err(RotationRefusal::TooMany),
         RotationOutcome::TooFrequent { retry_after_s } => {

@@ -29,7 +29,7 @@ pub struct OidcArgs {
     #[arg(long, env = "VOUCHSAFE_OIDC_ROLES", value_name = "GROUP|E-MAIL=ROLE,…")]
     oidc_roles: Option<RoleMapping>,
 
-    /// Authentication context classes (`acr`) of which one is needed to move money in a session, separated by commas [default: any].
+    /// Authentication context classes (`acr`) of which one is needed for a step-up, separated by commas [default: any].
     #[arg(
         long,
         env = "VOUCHSAFE_OIDC_ACR_VALUES",
@@ -40,9 +40,19 @@ pub struct OidcArgs {
 }
 
 impl OidcArgs {
-    fn acr_values(&self) -> Vec<String> {
+    /// A list without a class would permit any, which its author cannot mean.
+    fn acr_values(&self) -> anyhow::Result<Vec<String>> {
         let values = self.oidc_acr_values.iter().map(|value| value.trim().to_owned());
-        values.filter(|value| !value.is_empty()).collect()
+        let values: Vec<String> = values.collect();
+        if values == [""] {
+            return Ok(Vec::new());
+        }
+        if values.iter().any(|value| value.is_empty() || value.contains(' ')) {
+            bail!(
+                "VOUCHSAFE_OIDC_ACR_VALUES has an empty class or one with a space; separate classes by one comma, or remove the setting"
+            );
+        }
+        Ok(values)
     }
 
     /// The provider; `None` if no setting names one. An empty variable counts as unset.
@@ -64,12 +74,12 @@ impl OidcArgs {
                 client_id,
                 client_secret,
                 roles,
-                acr_values: self.acr_values(),
+                acr_values: self.acr_values()?,
             })),
-            (None, None, None, None) => Ok(None),
+            (None, None, None, None) if self.acr_values()?.is_empty() => Ok(None),
             _ => bail!(
                 "sign-in by OpenID Connect requires VOUCHSAFE_OIDC_ISSUER, VOUCHSAFE_OIDC_CLIENT_ID, VOUCHSAFE_OIDC_CLIENT_SECRET and \
-                 VOUCHSAFE_OIDC_ROLES; set all of them or none"
+                 VOUCHSAFE_OIDC_ROLES; set all of them or none, and without them no VOUCHSAFE_OIDC_ACR_VALUES"
             ),
         }
     }

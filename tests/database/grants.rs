@@ -5,11 +5,18 @@ use time::OffsetDateTime;
 use time::macros::datetime;
 use tokio::runtime::Handle;
 use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::operator::{OperatorIdentity, OperatorName, Role};
+use vouchsafe_domain::operator_session::{SessionAuthentication, SignInMethod};
 use vouchsafe_domain::partner::Partner;
 use vouchsafe_security::credential::{self, Credential};
 use vouchsafe_security::environment::Environment;
+use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::registry::PartnerStatus;
 use vouchsafe_security::vault::grant_key::{Grant, GrantKey, PartnerTerms};
+use vouchsafe_store::operators::{
+    IssueTokenOutcome, NewOperatorToken, NewSession, ProviderIdentity, ProviderSignIn, SessionLookup,
+    SessionUse,
+};
 use vouchsafe_store::{AuditActor, LoadedAccess, PgStore, RotationOutcome, RotationRequest};
 use vouchsafe_test_harness::Database;
 
@@ -139,7 +146,7 @@ async fn credential_without_the_name_of_its_predecessor_grants_nothing() {
     let rotation = RotationRequest {
         credential_id: fixture.credential.credential_id,
         next: generate_credential(&fixture.partner),
-        overlap: time::Duration::days(1),
+        overlap: time::Duration::days(10_000),
         max_per_day: None,
         now: NOW,
     };
@@ -150,5 +157,55 @@ async fn credential_without_the_name_of_its_predecessor_grants_nothing() {
         .execute("UPDATE credentials SET rotated_from = NULL".to_owned())
         .await;
     assert_eq!(fixture.load().await, (false, 1), "the first one alone");
+    fixture.database.remove().await;
+}
+
+/// A token must not be further from the authentication of its person than the session that issued it, whatever the row of the session says.
+#[tokio::test(flavor = "multi_thread")]
+async fn token_of_a_session_has_the_authentication_of_the_session() {
+    let mut fixture = Fixture::new().await;
+    let operators = fixture.store.operators.clone();
+    let authentication = SessionAuthentication {
+        method: SignInMethod::Oidc,
+        at: Some(NOW),
+    };
+    let name: OperatorName = "jane@example.com".parse().unwrap();
+    let identity = ProviderIdentity {
+        identity: OperatorIdentity {
+            issuer: "https://id.example".to_owned(),
+            subject: "1".to_owned(),
+        },
+        name: name.clone(),
+        role: Role::Admin,
+    };
+    let [session_hash, token_hash] = [b"session", b"a token"].map(|text| OperatorTokenHash::of(text));
+    let session = NewSession {
+        hash: session_hash,
+        address: "203.0.113.7".to_owned(),
+        trace_id: None,
+        authentication,
+        replaced: None,
+    };
+    let ProviderSignIn::Started(session) = operators.sign_in_identity(identity, session).await.unwrap()
+    else {
+        panic!("the account is new");
+    };
+    let token = NewOperatorToken {
+        operator: name,
+        hash: token_hash,
+        expires_at: Some(session.expires_at),
+        session_id: Some(session.session_id),
+        activation: None,
+    };
+    let issued = operators.issue_token(token, AuditActor::service()).await.unwrap();
+    assert!(matches!(issued, IssueTokenOutcome::Issued(_)), "{issued:?}");
+    let holder = operators.authenticate(token_hash).await.unwrap().unwrap();
+    assert_eq!(holder.authentication, Some(authentication));
+    fixture
+        .execute("UPDATE operator_sessions SET authenticated_at = now()".to_owned())
+        .await;
+    assert_eq!(operators.authenticate(token_hash).await.unwrap(), None);
+    let found = operators.find_session_holder(session_hash, SessionUse::ByOperator);
+    assert_eq!(found.await.unwrap(), SessionLookup::Unknown);
     fixture.database.remove().await;
 }

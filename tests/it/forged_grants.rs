@@ -187,7 +187,7 @@ async fn request_whose_requester_was_changed_in_the_database_is_not_carried_out(
         .await;
     let confirm = format!("{request}/confirm");
     let response = eyes.admin.call_json(Method::POST, &confirm, "").await;
-    expect_error(&response, 500, "INTERNAL_ERROR");
+    expect_error(&response, 403, "OWN_CHANGE_REQUEST");
     assert_eq!(partner.balance("USD").await, "1.00");
 }
 
@@ -202,11 +202,12 @@ async fn request_shows_its_change_and_not_what_the_database_says() {
     let harmless = [
         "details = jsonb_set(details, '{amount}', '\"1.00\"')",
         "object = 'ptn_00000000000000000000000000000000'",
+        "kind = 'PAYOUT_REJECT'",
     ];
     let truthful = eyes.sam.get(&request).await;
     for change in harmless {
         database
-            .run("CREATE TABLE IF NOT EXISTS kept AS SELECT object, details FROM change_requests".to_owned())
+            .run("CREATE TABLE IF NOT EXISTS kept AS SELECT object, details, kind, requested_by FROM change_requests".to_owned())
             .await;
         database.run(format!("UPDATE change_requests SET {change}")).await;
         assert_eq!(eyes.sam.get(&request).await, truthful, "{change}");
@@ -217,8 +218,8 @@ async fn request_shows_its_change_and_not_what_the_database_says() {
         // A confirmation can be repeated a minute later.
         database
             .run(
-                "UPDATE change_requests SET object = kept.object, details = kept.details, status = 'WAITING', decided_by = NULL,
-                        decided_at = NULL
+                "UPDATE change_requests SET object = kept.object, details = kept.details, kind = kept.kind,
+                        requested_by = kept.requested_by, status = 'WAITING', decided_by = NULL, decided_at = NULL
                    FROM kept"
                     .to_owned(),
             )
@@ -270,7 +271,7 @@ async fn planted_and_changed_rows_of_partners_grant_nothing() {
     expect_error(&planted.get("/wallets").await, 401, "INVALID_CREDENTIALS");
     let rotate = "/admin/v1/credentials/cred_01900000000070008000000000000001/rotate";
     let rotated = operator.call_json(Method::POST, rotate, "{}").await;
-    expect_error(&rotated, 409, "CREDENTIAL_NOT_LIVE");
+    expect_error(&rotated, 409, "INVALID_ROW_HMAC");
     expect_success(&partner.get("/wallets").await, 200);
 
     execute(
@@ -282,6 +283,11 @@ async fn planted_and_changed_rows_of_partners_grant_nothing() {
     let path = format!("/admin/v1/partners/{}", partner.partner_id);
     let laundered = operator.call_json(Method::PATCH, &path, change).await;
     expect_error(&laundered, 409, "INVALID_ROW_HMAC");
+    // The node has loaded the partner before its row was changed.
+    eventually("the suspension", WAIT_TIMEOUT, async || {
+        (partner.get("/wallets").await.status == 403).then_some(())
+    })
+    .await;
     assert_eq!(service.stop(), Some(0));
     service.restart();
     expect_error(&partner.get("/wallets").await, 403, "PARTNER_SUSPENDED");

@@ -2,6 +2,7 @@
 
 use hyper::Method;
 use serde_json::json;
+use vouchsafe_api_client::ApiResponse;
 use vouchsafe_test_harness::{ServiceDatabase, expect_error, expect_success};
 
 use crate::change_requests::{FourEyes, top_ups};
@@ -54,30 +55,40 @@ async fn change_of_terms_changed_meanwhile_is_refused() {
     assert_ne!(terms["allowlist"], narrow["allowlist"]);
 }
 
-/// The first confirmation has issued the credential, and the service has died before its response and the end of the request.
+/// Confirms a request twice: after the first time the service has died before the response, and before the end of the request.
+async fn confirm_twice(eyes: &mut FourEyes, request: &str) -> [ApiResponse; 2] {
+    let mut database = ServiceDatabase::of(&eyes.service).await;
+    let keep =
+        "CREATE TABLE waiting AS SELECT request_id, sealed FROM change_requests WHERE status = 'WAITING'";
+    database.run(keep.to_owned()).await;
+    let first = eyes.confirm(request).await;
+    let restore = "UPDATE change_requests AS r
+                      SET status = 'CONFIRMED', sealed = w.sealed, decided_at = now() - interval '61 seconds'
+                     FROM waiting AS w
+                    WHERE w.request_id = r.request_id;
+                   DROP TABLE waiting";
+    database.run(restore.to_owned()).await;
+    let second = eyes.confirm(request).await;
+    assert_eq!(eyes.status(request).await, "EXECUTED");
+    [first, second]
+}
+
 #[tokio::test]
 async fn credential_whose_issue_is_confirmed_twice_is_issued_once() {
     let mut eyes = FourEyes::start();
     let partner = eyes.admin.add_partner("0").await;
     let credentials = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
-    let request = eyes.request(Method::POST, &credentials, &json!({})).await;
-    let mut database = ServiceDatabase::of(&eyes.service).await;
-    let keep = "CREATE TABLE waiting AS SELECT request_id, sealed FROM change_requests";
-    database.run(keep.to_owned()).await;
-    let issued = expect_success(&eyes.confirm(&request).await, 201);
-    let restore = "UPDATE change_requests AS r
-                      SET status = 'CONFIRMED', sealed = w.sealed, decided_at = now() - interval '61 seconds'
-                     FROM waiting AS w
-                    WHERE w.request_id = r.request_id";
-    database.run(restore.to_owned()).await;
-    let listed = eyes.admin.get(&credentials).await;
-    let again = eyes.confirm(&request).await;
-    let error = expect_error(&again, 409, "CHANGE_REQUEST_NOT_WAITING");
-    let credential_id = issued["credential_id"].as_str().unwrap();
-    assert!(
-        error["message"].as_str().unwrap().contains(credential_id),
-        "{error}"
-    );
-    assert_eq!(eyes.admin.get(&credentials).await, listed);
-    expect_success(&partner.with_credential(&issued).get("/wallets").await, 200);
+    let rotate = format!("/admin/v1/credentials/{}/rotate", partner.credential_id);
+    for (path, number) in [(credentials.as_str(), 2), (&rotate, 3)] {
+        let request = eyes.request(Method::POST, path, &json!({})).await;
+        let [first, second] = confirm_twice(&mut eyes, &request).await;
+        let issued = expect_success(&first, 201);
+        let error = expect_error(&second, 409, "CHANGE_REQUEST_NOT_WAITING");
+        let credential_id = issued["credential_id"].as_str().unwrap();
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains(credential_id), "{error}");
+        let listed = eyes.admin.get(&credentials).await;
+        assert_eq!(listed["data"].as_array().unwrap().len(), number, "{listed}");
+        expect_success(&partner.with_credential(&issued).get("/wallets").await, 200);
+    }
 }

@@ -1,4 +1,4 @@
-//! Step-up: a session of the identity provider moves money only after a recent authentication there.
+//! Step-up: a session that began at the identity provider needs a recent authentication there for changes that could move money.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ async fn top_up(browser: &mut Browser, path: &str, reference: &str) -> ApiRespon
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn money_moves_only_after_a_recent_authentication_at_the_provider() {
+async fn change_that_could_move_money_needs_a_recent_authentication_at_the_provider() {
     let provider = Provider::start();
     let service = provider.start_service_with(&[
         ("VOUCHSAFE_OIDC_ACR_VALUES", "gold, platinum"),
@@ -51,6 +51,7 @@ async fn money_moves_only_after_a_recent_authentication_at_the_provider() {
         json!({ "auth_time": now }),
         json!({ "auth_time": now, "acr": "silver" }),
         json!({ "auth_time": now - 901, "acr": "gold" }),
+        json!({ "auth_time": now + 86_400, "acr": "gold" }),
     ] {
         let signed_in = provider.sign_in(&mut browser, &claims(&authentication)).await;
         assert_eq!(signed_in.status, 303, "{}", text_of(&signed_in));
@@ -72,13 +73,41 @@ async fn money_moves_only_after_a_recent_authentication_at_the_provider() {
             .await;
         expect_error(&confirmed, 403, "STEP_UP_REQUIRED");
     }
-    // A token could move money without its person.
-    let token = json!({ "token_sha256": "5e".repeat(32) }).to_string();
-    let tokens = "/admin/v1/operators/admin/tokens";
-    let issued = browser
-        .send_json(Method::POST, tokens, &[SAME_ORIGIN], &token)
+    // What gives access could move money afterwards.
+    let account = format!("/admin/v1/partners/{}", partner.partner_id);
+    for (method, path, body) in [
+        (
+            Method::POST,
+            "/admin/v1/operators/admin/tokens".to_owned(),
+            json!({ "token_sha256": "5e".repeat(32) }),
+        ),
+        (Method::POST, format!("{account}/credentials"), json!({})),
+        (
+            Method::PATCH,
+            account.clone(),
+            json!({ "allowlist": ["0.0.0.0/0"] }),
+        ),
+        (
+            Method::POST,
+            "/admin/v1/operators".to_owned(),
+            json!({ "name": "mallory", "role": "admin" }),
+        ),
+        (
+            Method::PATCH,
+            "/admin/v1/operators/admin".to_owned(),
+            json!({ "role": "viewer" }),
+        ),
+    ] {
+        let refused = browser
+            .send_json(method, &path, &[SAME_ORIGIN], &body.to_string())
+            .await;
+        expect_error(&refused, 403, "STEP_UP_REQUIRED");
+    }
+    // A suspension is urgent.
+    let suspended = browser
+        .send_json(Method::PATCH, &account, &[SAME_ORIGIN], r#"{"suspended":true}"#)
         .await;
-    expect_error(&issued, 403, "STEP_UP_REQUIRED");
+    expect_success(&suspended, 200);
     // The form stays, with the way to the provider.
     let form = format!("/partners/{}/top-up", partner.partner_id);
     let page = browser
@@ -96,9 +125,10 @@ async fn money_moves_only_after_a_recent_authentication_at_the_provider() {
         "{target}"
     );
     for (authentication, status) in [
-        (json!({ "acr": "gold" }), 401),
-        (json!({ "auth_time": now, "acr": "silver" }), 401),
-        (json!({ "auth_time": now - 901, "acr": "gold" }), 401),
+        (json!({ "acr": "gold" }), 403),
+        (json!({ "auth_time": now, "acr": "silver" }), 403),
+        (json!({ "auth_time": now - 901, "acr": "gold" }), 403),
+        (json!({ "auth_time": now * 1_000, "acr": "gold" }), 403),
         (json!({ "auth_time": now, "acr": "platinum" }), 303),
     ] {
         let claims = claims(&authentication);

@@ -31,20 +31,6 @@ labels! {
 }
 
 impl ChangeKind {
-    /// Whether a session needs a recent authentication of its person for it (step-up): it moves money, or issues a token that could.
-    #[must_use]
-    pub const fn needs_recent_authentication(self) -> bool {
-        matches!(
-            self,
-            Self::TopUp
-                | Self::Adjustment
-                | Self::PayoutPay
-                | Self::PayoutReject
-                | Self::PayoutFail
-                | Self::OperatorTokenIssue
-        )
-    }
-
     /// The least role of both operators.
     #[must_use]
     pub const fn required_role(self) -> Role {

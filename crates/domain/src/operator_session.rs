@@ -21,25 +21,33 @@ labels! {
     }
 }
 
-/// Minutes for which an authentication at the identity provider permits changes that move money.
+/// Minutes for which an authentication at the identity provider counts for a step-up.
 pub const STEP_UP_MINUTES: i64 = 15;
 
-/// How the person of a session has proved who they are.
+/// How far the clock of an identity provider may be ahead. Seconds.
+const CLOCK_SKEW_S: i64 = 60;
+
+/// Whether an authentication at this time counts for a step-up now. Unix times.
+#[must_use]
+pub fn is_recent_authentication(at_s: i64, now_s: i64) -> bool {
+    (-CLOCK_SKEW_S..=STEP_UP_MINUTES * 60).contains(&now_s.saturating_sub(at_s))
+}
+
+/// How the operator of a session signed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionAuthentication {
     pub method: SignInMethod,
-    /// By the identity provider's clock; `None` if it was no authentication of the kind that moving money requires.
+    /// Time of the authentication by the identity provider's clock; `None` if it does not count for a step-up.
     pub at: Option<OffsetDateTime>,
 }
 
 impl SessionAuthentication {
-    /// Whether the session may move money. One of a one-time link may: nobody could ask its person again.
+    /// Whether the session may make changes that need a step-up. A session of a one-time link may: no provider could repeat its sign-in.
     #[must_use]
-    pub fn permits_moving_money(&self, now: OffsetDateTime) -> bool {
-        self.method == SignInMethod::Link
-            || self
-                .at
-                .is_some_and(|at| now - at <= time::Duration::minutes(STEP_UP_MINUTES))
+    pub fn is_recent(&self, now: OffsetDateTime) -> bool {
+        let is_recent =
+            |at: OffsetDateTime| is_recent_authentication(at.unix_timestamp(), now.unix_timestamp());
+        self.method == SignInMethod::Link || self.at.is_some_and(is_recent)
     }
 }
 
@@ -57,6 +65,10 @@ pub struct OperatorSession {
     /// Time of the sign-in.
     #[serde(with = "crate::timestamp")]
     pub created_at: OffsetDateTime,
+    /// Time of the authentication at the identity provider that counts for a step-up; null if there was none.
+    #[serde(with = "crate::timestamp::option")]
+    #[cfg_attr(feature = "utoipa", schema(required))]
+    pub authenticated_at: Option<OffsetDateTime>,
     /// Time of the last request, to within a minute.
     #[serde(with = "crate::timestamp")]
     pub last_used_at: OffsetDateTime,
@@ -83,4 +95,25 @@ pub struct SessionFilter {
         )
     )]
     pub operator: Option<OperatorName>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authentication_counts_for_15_minutes_and_not_from_the_future() {
+        for (at_s, is_recent) in [
+            (10_000, true),
+            (9_100, true),
+            (9_099, false),
+            (10_060, true),
+            (10_061, false),
+            (10_000_000, false),
+            (i64::MIN, false),
+            (i64::MAX, false),
+        ] {
+            assert_eq!(is_recent_authentication(at_s, 10_000), is_recent, "{at_s}");
+        }
+    }
 }

@@ -69,15 +69,18 @@ impl Operators {
         Ok(accounts.into_iter().map(|(account, _)| account).collect())
     }
 
-    /// Finds an account that grants what it says.
+    /// Finds an account.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer.
+    /// [`StoreError`] when the database does not answer, or the row has no valid HMAC.
     #[boxed]
     pub async fn find(&self, name: OperatorName) -> Result<Option<OperatorAccount>, StoreError> {
         let statement = query_accounts!("SELECT", "FROM operators WHERE name = $1", name as _);
-        let found = self.0.fetch_optional(statement).await?;
-        Ok(found.and_then(|(account, stored)| self.1.verify(&stored).then_some(account)))
+        let Some((account, stored)) = self.0.fetch_optional(statement).await? else {
+            return Ok(None);
+        };
+        self.1.check(&stored).map_err(sqlx::Error::from)?;
+        Ok(Some(account))
     }
 
     /// Creates an operator, who is inactive until a token is activated, or active. Returns `None` if the name is taken.
@@ -217,10 +220,9 @@ async fn change(
     changes: AccountChanges,
     actor: &AuditActor,
 ) -> Result<Option<OperatorAccount>, sqlx::Error> {
-    let Some((before, stored)) = lock(name).fetch_optional(&mut *connection).await? else {
+    let Some(before) = lock_valid(connection, grants, name).await? else {
         return Ok(None);
     };
-    grants.check(&stored)?;
     let after = write_change(connection, grants, before, changes, actor).await?;
     Ok(Some(after))
 }
@@ -268,14 +270,17 @@ async fn write_change(
     Ok(after)
 }
 
-/// Locks an account until the end of the transaction. One whose row has no valid HMAC does not exist.
+/// Locks an account, whose row must have a valid HMAC, until the end of the transaction.
 async fn lock_valid(
     connection: &mut PgConnection,
     grants: &Grants,
     name: &OperatorName,
 ) -> Result<Option<OperatorAccount>, sqlx::Error> {
-    let found = lock(name).fetch_optional(connection).await?;
-    Ok(found.and_then(|(account, stored)| grants.verify(&stored).then_some(account)))
+    let Some((account, stored)) = lock(name).fetch_optional(connection).await? else {
+        return Ok(None);
+    };
+    grants.check(&stored)?;
+    Ok(Some(account))
 }
 
 fn lock(

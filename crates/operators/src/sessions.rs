@@ -61,7 +61,7 @@ macro_rules! query_sessions {
         sqlx::query!(
             $before
                 + r#" session_id AS "session_id: OperatorSessionId", operator AS "operator: OperatorName",
-                      method AS "method: SignInMethod", address, created_at, last_used_at, expires_at, ended_at "#
+                      method AS "method: SignInMethod", address, created_at, authenticated_at, last_used_at, expires_at, ended_at "#
                 + $after,
             $($argument),*
         )
@@ -71,6 +71,7 @@ macro_rules! query_sessions {
             method: row.method,
             address: row.address,
             created_at: row.created_at,
+            authenticated_at: row.authenticated_at,
             last_used_at: row.last_used_at,
             expires_at: row.expires_at.min(row.last_used_at + IDLE_TIMEOUT),
             ended_at: row.ended_at,
@@ -231,19 +232,13 @@ async fn find_holder(
         method: found.method,
         at: found.authenticated_at,
     };
-    let session = StoredGrant {
-        table: "operator_sessions",
-        id: found.session_id.to_string(),
-        partner_id: None,
-        grant: Grant::of_session(
-            found.session_id.as_uuid().as_bytes(),
-            &found.name,
-            &hash,
-            found.expires_at,
-            authentication,
-        ),
-        mac: found.mac,
-    };
+    let session = stored_session(
+        found.session_id,
+        (&found.name, &hash),
+        found.expires_at,
+        authentication,
+        found.mac,
+    );
     let account = OperatorAccount {
         name: found.name.clone(),
         role: found.role,
@@ -277,6 +272,28 @@ async fn find_holder(
         session,
         authentication,
     }))
+}
+
+pub(super) fn stored_session(
+    session_id: OperatorSessionId,
+    (operator, hash): (&OperatorName, &OperatorTokenHash),
+    expires_at: OffsetDateTime,
+    authentication: SessionAuthentication,
+    mac: Option<Vec<u8>>,
+) -> StoredGrant {
+    StoredGrant {
+        table: "operator_sessions",
+        id: session_id.to_string(),
+        partner_id: None,
+        grant: Grant::of_session(
+            session_id.as_uuid().as_bytes(),
+            operator,
+            hash,
+            expires_at,
+            authentication,
+        ),
+        mac,
+    }
 }
 
 /// Starts a session of an enabled operator, with its audit entry, and ends the one that it replaces.

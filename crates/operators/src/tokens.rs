@@ -9,10 +9,12 @@ use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::ids::{OperatorSessionId, OperatorTokenId};
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName, OperatorTokenSummary, Role};
+use vouchsafe_domain::operator_session::{SessionAuthentication, SignInMethod};
 use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::vault::grant_key::Grant;
 
-use super::{Operators, lock, stored_grant};
+use super::sessions::stored_session;
+use super::{Operators, lock_valid, stored_grant};
 use crate::grants::{Grants, StoredGrant, of_token};
 use vouchsafe_database::database::Statement;
 
@@ -29,6 +31,8 @@ pub struct TokenHolder {
     pub role: Role,
     /// The session that issued the token, and the end of the token.
     pub session: Option<SessionSpan>,
+    /// Of that session.
+    pub authentication: Option<SessionAuthentication>,
 }
 
 /// A session, and the latest end of what it grants.
@@ -199,18 +203,20 @@ async fn authenticate(
     hash: OperatorTokenHash,
 ) -> Result<Option<TokenHolder>, sqlx::Error> {
     let found = sqlx::query!(
-        r#"SELECT token_id AS "token_id: OperatorTokenId", name AS "name: OperatorName", role AS "role: Role", expires_at,
-                  session_id AS "session_id: OperatorSessionId", t.mac, o.mac AS account_mac, o.created_at,
-                  (last_used_at IS NULL OR last_used_at < now() - interval '1 minute') AS "is_use_due!"
+        r#"SELECT token_id AS "token_id: OperatorTokenId", name AS "name: OperatorName", role AS "role: Role", t.expires_at,
+                  t.session_id AS "session_id: OperatorSessionId", t.mac, o.mac AS account_mac, o.created_at,
+                  s.method AS "method?: SignInMethod", s.authenticated_at AS "authenticated_at?", s.expires_at AS "session_expires_at?",
+                  s.token_hash AS "session_hash?: [u8; 32]", s.mac AS "session_mac?",
+                  (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute') AS "is_use_due!"
              FROM operator_tokens AS t
-             JOIN operators AS o ON name = operator
-            WHERE token_hash = $1
+             JOIN operators AS o ON name = t.operator
+             LEFT JOIN operator_sessions AS s ON s.session_id = t.session_id
+            WHERE t.token_hash = $1
               AND revoked_at IS NULL
               AND activation_hash IS NULL
-              AND (expires_at IS NULL OR expires_at > now())
+              AND (t.expires_at IS NULL OR t.expires_at > now())
               -- A deleted session has ended.
-              AND (t.session_id IS NULL
-                   OR EXISTS (SELECT FROM operator_sessions AS s WHERE s.session_id = t.session_id AND s.ended_at IS NULL))
+              AND (t.session_id IS NULL OR s.session_id IS NOT NULL AND s.ended_at IS NULL)
               AND active
               AND NOT disabled"#,
         &hash.as_bytes()[..],
@@ -237,6 +243,30 @@ async fn authenticate(
     if !is_valid {
         return Ok(None);
     }
+    let issuer = found
+        .session_id
+        .zip(found.method)
+        .zip(found.session_hash)
+        .zip(found.session_expires_at);
+    let mut authentication = None;
+    if let Some((((session_id, method), session_hash), expires_at)) = issuer {
+        let of_session = SessionAuthentication {
+            method,
+            at: found.authenticated_at,
+        };
+        let session_hash = OperatorTokenHash::from_bytes(session_hash);
+        let session = stored_session(
+            session_id,
+            (&found.name, &session_hash),
+            expires_at,
+            of_session,
+            found.session_mac,
+        );
+        if !grants.verify(&session) {
+            return Ok(None);
+        }
+        authentication = Some(of_session);
+    }
     if found.is_use_due {
         // Concurrent requests find the row changed and skip it; the request does not depend on it.
         let recorded = sqlx::query!(
@@ -258,6 +288,7 @@ async fn authenticate(
             session_id,
             expires_at,
         }),
+        authentication,
     }))
 }
 
@@ -299,11 +330,10 @@ async fn issue_token(
     actor: &AuditActor,
 ) -> Result<IssueTokenOutcome, sqlx::Error> {
     // The lock serializes the check of the maximum.
-    let account = lock(&token.operator).fetch_optional(&mut *transaction).await?;
-    let Some((_, stored)) = account else {
+    let account = lock_valid(transaction, grants, &token.operator).await?;
+    if account.is_none() {
         return Ok(IssueTokenOutcome::OperatorNotFound);
-    };
-    grants.check(&stored)?;
+    }
     let live = sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!"
              FROM operator_tokens

@@ -5,8 +5,8 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_audit_log::{self as audit, AuditActor};
-use vouchsafe_database::error::StoreError;
+use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
+use vouchsafe_database::error::{InvalidMac, StoreError};
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::allowlist::Allowlist;
@@ -155,9 +155,10 @@ impl Partners {
         actor: AuditActor,
     ) -> Result<Option<Partner>, StoreError> {
         let grants = self.1.clone();
-        transaction!(self.0, "partner.change", async |transaction| {
+        let changed = transaction!(self.0, "partner.change", async |transaction| {
             change(transaction, &grants, partner_id, new, &actor).await
-        })
+        });
+        Ok(changed?.map_err(sqlx::Error::from)?)
     }
 }
 
@@ -255,14 +256,29 @@ async fn change(
     partner_id: PartnerId,
     change: PartnerChange,
     actor: &AuditActor,
-) -> Result<Option<Partner>, sqlx::Error> {
-    let Some(before) = lock_valid(transaction, grants, partner_id).await? else {
-        return Ok(None);
+) -> Result<Result<Option<Partner>, InvalidMac>, sqlx::Error> {
+    let Some((before, stored)) = lock(transaction, partner_id).await? else {
+        return Ok(Ok(None));
     };
+    if let Err(invalid) = grants.check(&stored) {
+        // All nodes hear of the partner by the entry, and suspend it: they may have loaded it before its row was changed.
+        let action = "partner.reject_row";
+        audit::write_of_partner(
+            transaction,
+            actor,
+            partner_id,
+            action,
+            &partner_id,
+            NO_STATE,
+            NO_STATE,
+        )
+        .await?;
+        return Ok(Err(invalid));
+    }
     let mut after = before.clone();
     change(&mut after);
     if after == before {
-        return Ok(Some(before));
+        return Ok(Ok(Some(before)));
     }
     let rate = |partner: &Partner| partner.caps.as_ref().and_then(|caps| caps.approval_over.clone());
     if rate(&after).is_some() && rate(&after) != rate(&before) {
@@ -279,7 +295,7 @@ async fn change(
         Some(&after),
     )
     .await?;
-    Ok(Some(after))
+    Ok(Ok(Some(after)))
 }
 
 async fn update(

@@ -23,7 +23,7 @@ use vouchsafe_security::credential_summary::CredentialSummary;
 
 use super::credentials::{self, Credentials, MAX_LIVE_CREDENTIALS};
 use super::partners;
-use vouchsafe_operators::grants::{Grants, StoredGrant};
+use vouchsafe_operators::grants::Grants;
 
 const DAY_S: u32 = 86_400;
 
@@ -43,6 +43,8 @@ pub struct RotationRequest {
 #[derive(Debug, Clone)]
 pub enum RotationOutcome {
     Rotated(Box<RotationResult>),
+    /// The same call has issued the successor before.
+    RotatedBefore(CredentialId),
     /// The old credential is revoked or expired.
     NotLive,
     /// The partner has [`MAX_LIVE_CREDENTIALS`].
@@ -118,14 +120,17 @@ async fn rotate(
         now,
     } = rotation;
     let partner = partners::lock_valid(transaction, grants, next.partner_id).await?;
+    let next_id = next.credential_id;
+    if credentials::lock(transaction, next_id).await?.is_some() {
+        return Ok(RotationOutcome::RotatedBefore(next_id));
+    }
     let before = credentials::lock(transaction, credential_id).await?;
-    // The successor of a forged credential would have a valid HMAC.
-    let is_live = |(before, stored): &(Credential, StoredGrant)| {
-        partner.is_some() && before.is_live(now) && grants.verify(stored)
-    };
-    let Some((before, _)) = before.filter(is_live) else {
+    let before = before.filter(|(before, _)| partner.is_some() && before.is_live(now));
+    let Some((before, stored)) = before else {
         return Ok(RotationOutcome::NotLive);
     };
+    // The successor of a forged credential would have a valid HMAC.
+    grants.check(&stored)?;
     if let Some(max_per_day) = max_per_day
         && let Some(retry_after_s) = wait_for_next(transaction, &before, max_per_day).await?
     {

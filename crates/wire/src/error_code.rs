@@ -149,9 +149,9 @@ codes! {
     /// There is an operator with this name.
     OperatorExists = 409 "OPERATOR_EXISTS" false
         "Operators only: choose another name, or change the existing operator with `PATCH /operators/{name}`.";
-    /// The change moves money or issues a token, and the person of the session was not authenticated lately.
+    /// The change needs a recent authentication at the identity provider, and the session has none.
     StepUpRequired = 403 "STEP_UP_REQUIRED" false
-        "Operators only: sign in at the identity provider again, with `/sign-in/oidc?step_up=true`, and send the request again within 15 minutes.";
+        "Operators only: sign in at the identity provider again, with `/sign-in/oidc?step_up=true`, and send the request again.";
     /// The row of the partner or operator was changed without the service.
     InvalidRowHmac = 409 "INVALID_ROW_HMAC" false
         "Operators only: nothing of it is served until the owner of the database has restored the row, as the runbook of `VouchsafeForgedGrant` describes.";

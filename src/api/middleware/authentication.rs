@@ -40,6 +40,7 @@ use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 
+pub(crate) use self::errors::partner_suspended;
 use self::errors::{access_error, signature_error};
 use super::listener_peers::client_address;
 use super::{api_scope, rate_limit_headers, refusals, response_delivery, security_events};

@@ -22,7 +22,7 @@ use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, Token
 use vouchsafe_security::security_event::SecurityEventReason;
 use vouchsafe_sign_in::cookies::ConsoleCookie;
 use vouchsafe_sign_in::next_path::NextPath;
-use vouchsafe_store::operators::{SessionHolder, SessionLookup, SessionUse, TokenHolder};
+use vouchsafe_store::operators::{SessionHolder, SessionLookup, SessionUse};
 use vouchsafe_wire::error_code::Code;
 
 pub(crate) use self::caller::{Operator, audit_actor};
@@ -256,11 +256,11 @@ async fn find_operator(service: &Service, token: &[u8]) -> Result<Option<Operato
         return Ok(None);
     }
     let holder = service.operator_store.operators.authenticate(hash).await?;
-    Ok(holder.map(|TokenHolder { name, role, session }| Operator {
-        name,
-        role,
-        session,
-        authentication: None,
+    Ok(holder.map(|holder| Operator {
+        name: holder.name,
+        role: holder.role,
+        session: holder.session,
+        authentication: holder.authentication,
     }))
 }
 

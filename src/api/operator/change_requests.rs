@@ -73,9 +73,9 @@ pub(super) async fn get(
 async fn describe(service: &Service, request: &mut ChangeRequest, sealed: &[u8]) {
     // A change that was altered cannot be confirmed, whatever its row shows.
     if let Ok(change) = open(service, request.request_id, sealed).await
-        && let Ok(SealedDescription { object, details, .. }) = serde_json::from_slice(&change)
+        && let Ok(description) = serde_json::from_slice::<SealedDescription>(&change)
     {
-        (request.object, request.details) = (object, details);
+        description.describe(request);
     }
 }
 
@@ -90,26 +90,24 @@ pub(super) async fn confirm(
         sealed,
         requester,
     } = find(&service, &request_id).await?;
-    let needed = request.kind.required_role();
-    operator.check_role(needed)?;
     if operator.is_from_settings() {
         let message = "the token of the settings belongs to no person; confirm with the token of an account";
         return Err(ApiError::new(Code::OwnChangeRequest, message));
     }
-    if operator.is_named(&request.requested_by) {
+    let sealed = sealed.ok_or_else(|| not_waiting(&request))?;
+    let change = open(&service, request.request_id, &sealed).await?;
+    // The row may be altered between here and the confirmation: what is checked is what was encrypted.
+    let sealed: SealedDescription = serde_json::from_slice(&change).map_err(|error| unreadable(&error))?;
+    operator.check_role(sealed.kind.required_role())?;
+    if operator.is_named(&sealed.requested_by) {
         let message = "you requested this change; another operator has to confirm it";
         return Err(ApiError::new(Code::OwnChangeRequest, message));
     }
-    if request.kind.needs_recent_authentication() {
-        operator.check_recent_authentication(service.clock.now())?;
-    }
-    let sealed = sealed.ok_or_else(|| not_waiting(&request))?;
-    let change = open(&service, request.request_id, &sealed).await?;
-    let sealed: SealedDescription = serde_json::from_slice(&change).map_err(|error| unreadable(&error))?;
-    if !may_request(&service, &request, requester.as_ref(), &sealed) {
+    operator.check_recent_authentication(service.clock.now())?;
+    if !may_request(&service, requester.as_ref(), &sealed) {
         let message = format!(
             "{} may no longer request this change; decline it",
-            request.requested_by
+            sealed.requested_by
         );
         return Err(ApiError::new(Code::ChangeRequestNotWaiting, message));
     }
@@ -137,17 +135,16 @@ pub(super) async fn confirm(
 }
 
 /// Whether the requester still has the right to the change.
-fn may_request(
-    service: &Service,
-    request: &ChangeRequest,
-    account: Option<&OperatorAccount>,
-    sealed: &SealedDescription,
-) -> bool {
-    if request.requested_by == OperatorName::settings_token() {
+fn may_request(service: &Service, account: Option<&OperatorAccount>, sealed: &SealedDescription) -> bool {
+    if sealed.requested_by == OperatorName::settings_token() {
         // An admin, as long as the settings have this token.
         return sealed.is_of_settings_token(service.operator_token.as_ref());
     }
-    account.is_some_and(|account| !account.disabled && account.role >= request.kind.required_role())
+    account.is_some_and(|account| {
+        account.name == sealed.requested_by
+            && !account.disabled
+            && account.role >= sealed.kind.required_role()
+    })
 }
 
 async fn carry_out_and_finish(
@@ -181,7 +178,12 @@ pub(super) async fn decline(
     OptionalJson(decline): OptionalJson<DeclineRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let reason = decline.validated()?;
-    let request = find(&service, &request_id).await?.request;
+    let StoredChangeRequest {
+        mut request, sealed, ..
+    } = find(&service, &request_id).await?;
+    if let Some(sealed) = sealed {
+        describe(&service, &mut request, &sealed).await;
+    }
     operator.check_role(request.kind.required_role())?;
     let requests = &service.operator_store.change_requests;
     let declined = requests.decline(
@@ -262,6 +264,7 @@ async fn carry_out(
         }
         ChangeKind::CredentialRotate => {
             read::<CredentialRotation>(change, request)?
+                .of_request(request.request_id)
                 .carry_out(service, actor)
                 .await
         }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use time::Duration;
 use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest};
 use vouchsafe_domain::ids::{ChangeRequestId, PartnerId};
+use vouchsafe_domain::operator::OperatorName;
 use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_store::AuditActor;
 use vouchsafe_store::change_requests::NewChangeRequest;
@@ -56,12 +57,22 @@ pub(super) struct SealedChange<C> {
 /// The part of a [`SealedChange`] that does not depend on the change.
 #[derive(Deserialize)]
 pub(super) struct SealedDescription {
-    pub(super) object: String,
-    pub(super) details: String,
+    pub(super) kind: ChangeKind,
+    pub(super) requested_by: OperatorName,
+    object: String,
+    details: String,
     settings_token: Option<[u8; 32]>,
 }
 
 impl SealedDescription {
+    /// Replaces what the row says by what was encrypted: the second operator decides by it.
+    pub(super) fn describe(self, request: &mut ChangeRequest) {
+        request.kind = self.kind;
+        request.requested_by = self.requested_by;
+        request.object = self.object;
+        request.details = self.details;
+    }
+
     /// Whether the requester is the token that the settings have now.
     pub(super) fn is_of_settings_token(&self, current: Option<&OperatorTokenHash>) -> bool {
         let requester = self.settings_token.map(OperatorTokenHash::from_bytes);
@@ -104,26 +115,48 @@ pub(super) struct ChangeDescription {
     details: String,
 }
 
+/// What a change needs besides the role of its operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Safeguard {
+    /// It is urgent, or gives nobody anything.
+    None,
+    /// A recent authentication, if a session sends it (step-up).
+    StepUp,
+    /// Also a second operator.
+    SecondOperator,
+}
+
+impl Safeguard {
+    /// For a change that could move money, or let its operator do so, unless it `is_harmless`.
+    pub(super) const fn of_change(service: &Service, is_harmless: bool) -> Self {
+        match (is_harmless, service.four_eyes.is_on()) {
+            (true, _) => Self::None,
+            (false, false) => Self::StepUp,
+            (false, true) => Self::SecondOperator,
+        }
+    }
+}
+
 /// Carries out a change, or stores it for a second operator if the settings require one.
 pub(super) async fn submit(
     service: &web::Data<Service>,
     operator: &Operator,
     change: impl ConfirmableChange,
 ) -> Result<HttpResponse, ApiError> {
-    submit_if(service.four_eyes.is_on(), service, operator, change).await
+    submit_with(Safeguard::of_change(service, false), service, operator, change).await
 }
 
-/// Same, for a change whose content decides whether it needs a second operator.
-pub(super) async fn submit_if(
-    needs_second: bool,
+/// Same, for a change whose content decides what it needs.
+pub(super) async fn submit_with(
+    safeguard: Safeguard,
     service: &web::Data<Service>,
     operator: &Operator,
     change: impl ConfirmableChange,
 ) -> Result<HttpResponse, ApiError> {
-    if change.kind().needs_recent_authentication() {
+    if safeguard != Safeguard::None {
         operator.check_recent_authentication(service.clock.now())?;
     }
-    if !needs_second {
+    if safeguard != Safeguard::SecondOperator {
         return change.carry_out(service, operator.audit_actor()).await;
     }
     let ChangeDescription { partner_id, details } = change.describe(service).await?;

@@ -3,14 +3,14 @@
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use vouchsafe_domain::change_request::ChangeKind;
-use vouchsafe_domain::ids::{CredentialId, PartnerId};
+use vouchsafe_domain::ids::{ChangeRequestId, CredentialId, PartnerId};
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::credentials::RotateCredentialBody;
 
 use super::body::OptionalJson;
 use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit, to_description};
-use super::credentials::{limit_reached, not_found};
+use super::credentials::{issued_before, limit_reached, not_found};
 use crate::api::credential_rotation::{self, PreviousCredential, RotationRefusal};
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
@@ -31,6 +31,7 @@ pub(super) async fn rotate(
         partner_id,
         credential_id,
         request,
+        request_id: None,
     };
     submit(&service, &operator, rotation).await
 }
@@ -41,6 +42,18 @@ pub(super) struct CredentialRotation {
     partner_id: PartnerId,
     credential_id: CredentialId,
     request: RotateCredentialBody,
+    /// The confirmed request, whose UUID the successor gets.
+    #[serde(skip)]
+    request_id: Option<ChangeRequestId>,
+}
+
+impl CredentialRotation {
+    pub(super) fn of_request(self, request_id: ChangeRequestId) -> Self {
+        Self {
+            request_id: Some(request_id),
+            ..self
+        }
+    }
 }
 
 impl ConfirmableChange for CredentialRotation {
@@ -74,12 +87,14 @@ impl ConfirmableChange for CredentialRotation {
             partner_id: self.partner_id,
             overlap: self.request.validate_overlap()?,
             max_per_day: None,
+            next_id: self.request_id.map(|id| CredentialId::from_uuid(id.as_uuid())),
         };
         let store = service.operator_store.credentials.clone();
         let rotated = credential_rotation::rotate(service, store, previous, actor);
-        rotated.await?.map_err(|refusal| match refusal {
-            RotationRefusal::NotLive => not_live(),
-            RotationRefusal::TooMany => limit_reached(),
+        rotated.await?.or_else(|refusal| match refusal {
+            RotationRefusal::RotatedBefore(next_id) => Ok(issued_before(next_id)),
+            RotationRefusal::NotLive => Err(not_live()),
+            RotationRefusal::TooMany => Err(limit_reached()),
         })
     }
 }

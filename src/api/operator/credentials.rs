@@ -3,7 +3,7 @@
 //! Only the response that creates a credential contains the secret; the database and the audit trail have its hash and ID.
 
 use actix_web::http::header::CACHE_CONTROL;
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpResponse, ResponseError as _, web};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 use vouchsafe_domain::change_request::ChangeKind;
@@ -156,18 +156,20 @@ impl ConfirmableChange for CredentialIssue {
             IssueOutcome::Issued => Ok(HttpResponse::Created()
                 .insert_header((CACHE_CONTROL, "no-store"))
                 .json(issued)),
-            IssueOutcome::IssuedBefore => {
-                let message = format!(
-                    "an earlier confirmation has issued {credential_id}, and the response with its secret was lost; revoke it and request \
-                     another credential"
-                );
-                Err(ApiError::new(Code::ChangeRequestNotWaiting, message))
-            }
+            IssueOutcome::IssuedBefore => Ok(issued_before(credential_id)),
             IssueOutcome::PartnerNotFound => Err(partner_id::not_found()),
             IssueOutcome::Uncertified => Err(uncertified()),
             IssueOutcome::TooMany => Err(limit_reached()),
         }
     }
+}
+
+/// The response of a second confirmation. The request is carried out, so that it is no error of the change.
+pub(super) fn issued_before(credential_id: CredentialId) -> HttpResponse {
+    let message = format!(
+        "an earlier confirmation has issued {credential_id}; if the response with its secret was lost, revoke it and request another credential"
+    );
+    ApiError::new(Code::ChangeRequestNotWaiting, message).error_response()
 }
 
 fn certification_policy(service: &Service) -> CertificationPolicy {

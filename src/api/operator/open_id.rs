@@ -119,6 +119,12 @@ async fn try_finish(
     let identity = match finished {
         Ok(identity) => identity,
         Err(error @ OidcError::Unavailable(_)) => return Err(unavailable(&error)),
+        Err(error @ OidcError::NotRecent) => {
+            tracing::warn!(error.message = %error, "identity provider did not repeat the authentication");
+            let message = "the identity provider did not authenticate you again, or not by a class that is required: its ID token needs a recent \
+                           auth_time, and acr if VOUCHSAFE_OIDC_ACR_VALUES is set; ask its administrator";
+            return Err(ApiError::new(Code::StepUpRequired, message));
+        }
         Err(OidcError::Refused(reason)) => {
             tracing::warn!(error.message = reason, "identity provider refused a sign-in");
             let message = "the identity provider did not confirm the sign-in; sign in again";

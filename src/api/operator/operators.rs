@@ -21,7 +21,9 @@ use vouchsafe_wire::operator::operators::{
 };
 
 use super::body::{Json, OptionalJson};
-use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit, submit_if, to_description};
+use super::confirmable_change::{
+    ChangeDescription, ConfirmableChange, Safeguard, submit, submit_with, to_description,
+};
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
 use crate::api::middleware::operator::{NO_TOKEN, Operator, bearer_token};
@@ -103,9 +105,9 @@ pub(super) async fn change(
         check_is_account(&operator)?;
     }
     // Disabling an account is urgent, and another admin can enable it again.
-    let needs_second = service.four_eyes.is_on() && !only_disables;
+    let safeguard = Safeguard::of_change(&service, only_disables);
     let change = AccountChange { name, request };
-    submit_if(needs_second, &service, &operator, change).await
+    submit_with(safeguard, &service, &operator, change).await
 }
 
 /// A change of an operator.
@@ -190,7 +192,11 @@ pub(super) async fn issue_token(
         session_id: session.map(|session| session.session_id),
         ends_at: session.map(|session| session.expires_at),
     };
-    submit_if(needs_second, &service, &operator, change).await
+    let safeguard = match needs_second {
+        true => Safeguard::SecondOperator,
+        false => Safeguard::StepUp,
+    };
+    submit_with(safeguard, &service, &operator, change).await
 }
 
 /// A new token of an operator.

@@ -19,7 +19,9 @@ use vouchsafe_wire::operator::partners::{
 
 use super::body::Json;
 use super::config_change;
-use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit_if, to_description};
+use super::confirmable_change::{
+    ChangeDescription, ConfirmableChange, Safeguard, submit_with, to_description,
+};
 use super::credentials::generate_credential;
 use super::partner_id::{self, not_found, parse_id};
 use crate::api::error::ApiError;
@@ -124,13 +126,13 @@ pub(super) async fn change(
     } = partner_id::find(&service, &partner_id).await?;
     patch.check(service.clock.now())?;
     check_ceilings(&service, partner_id, &patch).await?;
-    let needs_second = service.four_eyes.is_on() && patch.changes_access();
+    let safeguard = Safeguard::of_change(&service, !patch.changes_access());
     let change = TermsChange {
         partner_id,
         patch,
-        seen: needs_second.then_some(updated_at),
+        seen: (safeguard == Safeguard::SecondOperator).then_some(updated_at),
     };
-    submit_if(needs_second, &service, &operator, change).await
+    submit_with(safeguard, &service, &operator, change).await
 }
 
 /// Refuses ceilings below what the live credentials may send together. A credential that is issued later raises them.

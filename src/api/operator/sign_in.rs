@@ -62,7 +62,7 @@ pub(super) fn routes(config: &mut web::ServiceConfig) {
 pub(super) struct SignInQuery {
     #[serde(default)]
     pub(super) next: String,
-    /// Whether the person is authenticated again, to move money.
+    /// Whether the person is authenticated again.
     #[serde(default)]
     pub(super) step_up: bool,
 }

@@ -18,7 +18,9 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::vendors::{VendorBody, VendorRequest};
 
 use super::body::Json;
-use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit_if, to_description};
+use super::confirmable_change::{
+    ChangeDescription, ConfirmableChange, Safeguard, submit_with, to_description,
+};
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, sorted_list_response};
 use crate::api::middleware::operator::Operator;
@@ -81,8 +83,8 @@ pub(super) async fn put(
         stored.vendor.adapter == adapter && stored.vendor.url == url && change.request.credentials.is_none()
     });
     // A vendor's URL receives orders worth money, and its credentials. Adapters without a server and the concurrency are no matter of trust.
-    let needs_second = service.four_eyes.is_on() && adapter == AdapterKind::Http && !is_same_server;
-    submit_if(needs_second, &service, &operator, change).await
+    let safeguard = Safeguard::of_change(&service, adapter != AdapterKind::Http || is_same_server);
+    submit_with(safeguard, &service, &operator, change).await
 }
 
 /// A new definition of a vendor.

@@ -20,7 +20,9 @@ use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::operator::wallets::PostingRequest;
 
 use super::body::Json;
-use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit_if, to_description};
+use super::confirmable_change::{
+    ChangeDescription, ConfirmableChange, Safeguard, submit_with, to_description,
+};
 use super::partner_id;
 use crate::api::error::{ApiError, keyed_request_error};
 use crate::api::ledger;
@@ -72,8 +74,11 @@ pub(super) async fn post(
         kind,
         request,
     };
-    let needs_second = service.four_eyes.applies_to_posting(amount, currency);
-    submit_if(needs_second, &service, &operator, posting).await
+    let safeguard = match service.four_eyes.applies_to_posting(amount, currency) {
+        true => Safeguard::SecondOperator,
+        false => Safeguard::StepUp,
+    };
+    submit_with(safeguard, &service, &operator, posting).await
 }
 
 /// A posting to a wallet of a partner.

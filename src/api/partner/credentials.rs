@@ -11,7 +11,7 @@ use vouchsafe_wire::partner::credentials::parse_overlap;
 
 use crate::api::credential_rotation::{self, PreviousCredential, RotationRefusal};
 use crate::api::error::ApiError;
-use crate::api::middleware::authentication::{Auth, VerifiedRequest};
+use crate::api::middleware::authentication::{Auth, VerifiedRequest, partner_suspended};
 use crate::service::Service;
 
 /// The body is optional.
@@ -24,10 +24,17 @@ pub(super) async fn rotate(
         partner_id: signed.caller.partner_id(),
         overlap: parse_overlap(&signed.body)?,
         max_per_day: Some(service.rotations_per_day),
+        next_id: None,
     };
     let store = service.partner_store.credentials.clone();
     let rotated = credential_rotation::rotate(&service, store, previous, signed.caller.audit_actor());
-    rotated.await?.map_err(|refusal| match refusal {
+    let rotated = rotated.await.map_err(|error| match error.code {
+        // Operators hear of it by a security event.
+        Code::InvalidRowHmac => partner_suspended(),
+        _ => error,
+    });
+    rotated?.map_err(|refusal| match refusal {
+        RotationRefusal::RotatedBefore(_) => ApiError::unavailable(),
         RotationRefusal::NotLive => ApiError::new(
             Code::InvalidCredentials,
             "the credential that signed this request has expired or was revoked; use an active one",

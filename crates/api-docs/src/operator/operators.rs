@@ -177,7 +177,8 @@ pub fn end_session(operation: Operation) -> Operation {
 fn session() -> Value {
     json!({
         "session_id": "ses_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "operator": "jane.doe", "method": "link", "address": "203.0.113.7",
-        "created_at": "2026-11-20T12:00:00.123456Z", "last_used_at": "2026-11-20T14:10:00.123456Z",
+        "created_at": "2026-11-20T12:00:00.123456Z", "authenticated_at": "2026-11-20T11:59:58.000000Z",
+        "last_used_at": "2026-11-20T14:10:00.123456Z",
         "expires_at": "2026-11-20T14:40:00.123456Z", "ended_at": null,
     })
 }

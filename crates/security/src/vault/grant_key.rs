@@ -114,8 +114,8 @@ impl Grant {
         labels.fold(counted, |grant, label| grant.field(label.as_ref().as_bytes()))
     }
 
-    /// Everything but the name and the times of the row. A version that adds a column to it includes the column only if it differs from its
-    /// default: during a rolling upgrade, older nodes accept all other rows.
+    /// Everything but the name and the times of the row. A version that adds a column to it includes the column, after a field with its
+    /// name, only if it differs from its default: during a rolling upgrade, older nodes accept all other rows.
     #[must_use]
     pub fn of_partner(partner: &Partner, terms: &PartnerTerms<'_>) -> Self {
         Self::of("partner")

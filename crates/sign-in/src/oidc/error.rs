@@ -14,6 +14,9 @@ pub enum OidcError {
     /// The provider refused the code, or its ID token is not valid for this sign-in.
     #[error("the identity provider refused the sign-in: {0}")]
     Refused(String),
+    /// The sign-in is a step-up, and the ID token has no recent `auth_time`, or none of the classes of the settings as `acr`.
+    #[error("the ID token of a step-up has no recent auth_time, or not the acr that is required")]
+    NotRecent,
 }
 
 /// Why a signed token of the provider is not valid for this service or this sign-in.

@@ -29,7 +29,7 @@ pub struct PendingSignIn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignInPurpose {
     Session,
-    /// A session that may move money: the provider authenticates the person again.
+    /// A session whose person the provider authenticates again.
     StepUp,
 }
 

@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use secrecy::SecretString;
 use url::Url;
-use vouchsafe_domain::operator_session::STEP_UP_MINUTES;
+use vouchsafe_domain::operator_session::is_recent_authentication;
 use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::secret::expose;
 use vouchsafe_security::secure_url::is_secure;
@@ -46,7 +46,7 @@ pub struct OidcSettings {
     pub client_id: String,
     pub client_secret: SecretString,
     pub roles: RoleMapping,
-    /// Classes of authentication that may move money (`acr`); none permit any.
+    /// Classes of authentication that count for a step-up (`acr`); without one, each does.
     pub acr_values: Vec<String>,
 }
 
@@ -143,11 +143,9 @@ impl OidcProvider {
         )?;
         let authenticated_at_s = person.authentication.at_s(&self.settings.acr_values);
         if pending.purpose == SignInPurpose::StepUp
-            && !authenticated_at_s.is_some_and(|at_s| is_recent(at_s, now_s))
+            && !authenticated_at_s.is_some_and(|at_s| is_recent_authentication(at_s, now_s))
         {
-            return Err(OidcError::Refused(
-                "the person was not authenticated again as requested".into(),
-            ));
+            return Err(OidcError::NotRecent);
         }
         let mut claims = person.claims;
         if claims.lacks_any_of(&self.settings.roles)
@@ -210,11 +208,6 @@ impl OidcProvider {
         };
         self.discovery.get(lookup).await
     }
-}
-
-/// Whether an authentication permits moving money.
-fn is_recent(at_s: i64, now_s: i64) -> bool {
-    now_s.saturating_sub(at_s) <= STEP_UP_MINUTES * 60
 }
 
 fn is_permitted_issuer(issuer: &Url) -> bool {

@@ -20,7 +20,7 @@ pub struct Identity {
     /// Only if the provider has verified it; in lower case.
     pub email: Option<String>,
     pub groups: Vec<String>,
-    /// When the provider has authenticated the person, if it says so and it was an authentication that may move money. Unix time.
+    /// When the provider has authenticated the person, if the ID token says so and its class counts for a step-up. Unix time.
     pub authenticated_at_s: Option<i64>,
 }
 

@@ -17,11 +17,15 @@ pub(super) fn access_error(error: AccessError) -> ApiError {
             Code::IpNotAllowed,
             format!("address {address} is not on the allowlist; ask the operator to add it"),
         ),
-        AccessError::PartnerSuspended { .. } => ApiError::new(
-            Code::PartnerSuspended,
-            "the partner is suspended; contact the operator",
-        ),
+        AccessError::PartnerSuspended { .. } => partner_suspended(),
     }
+}
+
+pub(crate) fn partner_suspended() -> ApiError {
+    ApiError::new(
+        Code::PartnerSuspended,
+        "the partner is suspended; contact the operator",
+    )
 }
 
 pub(super) fn signature_error(error: SignatureError) -> ApiError {

@@ -22,7 +22,7 @@ pub(crate) struct Operator {
     pub(super) role: Role,
     /// The session of a browser, or the one that issued the bearer token: what the operator issues for the own account must not outlast it.
     pub(super) session: Option<SessionSpan>,
-    /// How the person of a browser's session was authenticated; `None` of a bearer token.
+    /// Of the same session. A token that a session has issued is as far from the authentication as the session.
     pub(super) authentication: Option<SessionAuthentication>,
 }
 
@@ -43,14 +43,14 @@ impl Operator {
         Err(forbidden(needed, self.role))
     }
 
-    /// Rejects a session whose person was not authenticated lately. A bearer token has no person who could be asked.
+    /// Rejects a session without a recent authentication at the identity provider. A token that no session has issued has none.
     ///
     /// # Errors
     /// `STEP_UP_REQUIRED`.
     pub(crate) fn check_recent_authentication(&self, now: OffsetDateTime) -> Result<(), ApiError> {
         if self
             .authentication
-            .is_none_or(|authentication| authentication.permits_moving_money(now))
+            .is_none_or(|authentication| authentication.is_recent(now))
         {
             return Ok(());
         }
