@@ -27,6 +27,7 @@ mod rate_limit_usage;
 mod recent_changes;
 mod reconciliation;
 mod reencryption;
+mod server_check;
 mod service_role;
 mod slow_key_manager;
 mod stock;

@@ -28,16 +28,32 @@ use super::transaction::{
     self, ErasedTransactionWork, Transaction, TransactionMetrics, TransactionWork, erase_result,
 };
 
-/// Settings of every connection; each connection class has its own statement timeout. A statement that exceeds a timeout fails for
+/// Settings that a role or a database may have other defaults of, and on which the service relies.
+pub(super) const FIXED_SETTINGS: [(&str, &str); 7] = [
+    ("synchronous_commit", "on"),
+    ("default_transaction_isolation", "read committed"),
+    ("default_transaction_read_only", "off"),
+    // A connection of a pool is idle between requests.
+    ("idle_session_timeout", "0"),
+    ("row_security", "on"),
+    ("IntervalStyle", "postgres"),
+    ("jit", "off"),
+];
+
+/// Settings of every connection besides [`FIXED_SETTINGS`]; each connection class has its own statement timeout. A statement that exceeds a timeout fails for
 /// certain; no timeout covers COMMIT. A commit is durable whatever the role's default says, and `commit_batch` relies on one
 /// snapshot per statement. JIT compilation is off because the planner overestimates most statements.
-const SESSION_SETTINGS: [(&str, &str); 6] = [
+const SESSION_SETTINGS: [(&str, &str); 3] = [
     ("statement_timeout", "15s"),
     ("lock_timeout", "2s"),
     ("idle_in_transaction_session_timeout", "10s"),
-    ("synchronous_commit", "on"),
-    ("default_transaction_isolation", "read committed"),
-    ("jit", "off"),
+];
+
+/// Settings of a connection that one command uses: no default of its role ends a statement that takes long.
+pub(super) const COMMAND_SETTINGS: [(&str, &str); 3] = [
+    ("statement_timeout", "0"),
+    ("lock_timeout", "0"),
+    ("idle_in_transaction_session_timeout", "0"),
 ];
 
 /// A statement with its arguments and the conversion of a row, as `sqlx::query!` returns it.
@@ -69,8 +85,10 @@ impl Database {
         metrics: &ConnectionMetrics,
     ) -> Self {
         let pools = ConnectionClass::ALL.map(|class| {
-            let options = options.clone().options(SESSION_SETTINGS);
             let options = options
+                .clone()
+                .options(FIXED_SETTINGS)
+                .options(SESSION_SETTINGS)
                 .options([
                     ("statement_timeout", class.statement_timeout()),
                     ("plan_cache_mode", class.plan_cache_mode()),
@@ -109,7 +127,9 @@ impl Database {
 
     /// Connection options of lanes and batchers.
     pub fn session_options(&self) -> PgConnectOptions {
-        self.connect_options().options(SESSION_SETTINGS)
+        self.connect_options()
+            .options(FIXED_SETTINGS)
+            .options(SESSION_SETTINGS)
     }
 
     /// Runs work to completion even if the caller stops waiting: it changes the database and then the copy in memory.
@@ -237,7 +257,8 @@ impl Database {
 /// [`StoreError::NotWritten`]: nothing was sent.
 #[boxed]
 pub async fn connect(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
-    let connection = PgConnection::connect_with(options).await;
+    let options = options.clone().options(FIXED_SETTINGS).options(COMMAND_SETTINGS);
+    let connection = PgConnection::connect_with(&options).await;
     connection.map_err(StoreError::NotWritten)
 }
 

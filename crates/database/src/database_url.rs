@@ -10,12 +10,19 @@ pub enum DatabaseUrlError {
     #[error("DATABASE_URL is not a Postgres URL such as postgres://user@host/database")]
     Invalid,
     #[error(
+        "DATABASE_URL names several hosts, and the service connects to one: name the address that follows the primary server, such as that of a \
+         proxy or a virtual IP address"
+    )]
+    SeveralHosts,
+    #[error(
         "production requires TLS with a verified certificate between the service and Postgres: add sslmode=verify-full to \
          DATABASE_URL, with sslrootcert=FILE if the certificate comes from an authority of your own, or name the directory of \
          the server's Unix socket: postgres://USER@%2Fvar%2Frun%2Fpostgresql/DATABASE"
     )]
     UnverifiedTls,
 }
+
+const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
 /// Parses `DATABASE_URL`. Settings that it lacks come from libpq's environment variables, such as `PGSSLMODE`.
 ///
@@ -25,6 +32,18 @@ pub enum DatabaseUrlError {
 /// # Errors
 /// [`DatabaseUrlError`].
 pub fn parse_database_url(url: &str, environment: Environment) -> Result<PgConnectOptions, DatabaseUrlError> {
+    // The parser takes the URL of any scheme, and several hosts as the name of one.
+    let rest = SCHEMES.iter().find_map(|scheme| url.strip_prefix(scheme));
+    let authority = rest
+        .and_then(|rest| rest.split(['/', '?']).next())
+        .ok_or(DatabaseUrlError::Invalid)?;
+    if authority
+        .rsplit('@')
+        .next()
+        .is_some_and(|hosts| hosts.contains(','))
+    {
+        return Err(DatabaseUrlError::SeveralHosts);
+    }
     let options: PgConnectOptions = url.parse().map_err(|_| DatabaseUrlError::Invalid)?;
     let is_socket = options.get_socket().is_some() || options.get_host().starts_with('/');
     // `verify-ca` accepts the certificate of any host of the authority, which may be a public one.
@@ -41,7 +60,7 @@ mod tests {
 
     #[test]
     fn production_requires_verified_tls_or_a_unix_socket() {
-        use DatabaseUrlError::{Invalid, UnverifiedTls};
+        use DatabaseUrlError::{Invalid, SeveralHosts, UnverifiedTls};
         for (url, expected) in [
             ("postgres://db.example/vouchsafe", Err(UnverifiedTls)),
             (
@@ -72,14 +91,24 @@ mod tests {
             ("postgres://vouchsafe@%2Fvar%2Frun%2Fpostgresql/vouchsafe", Ok(())),
             ("postgres:///vouchsafe?host=/var/run/postgresql", Ok(())),
             ("db.example", Err(Invalid)),
+            ("mysql://db.example/vouchsafe", Err(Invalid)),
+            ("jdbc:postgresql://db.example/vouchsafe", Err(Invalid)),
+            (
+                "postgresql://user:a,b@one.example:5432,two.example:5432/vouchsafe?target_session_attrs=read-write",
+                Err(SeveralHosts),
+            ),
+            (
+                "postgresql://user:a,b@one.example/vouchsafe?sslmode=verify-full",
+                Ok(()),
+            ),
             ("postgres://db.example/vouchsafe?sslmode=always", Err(Invalid)),
         ] {
             let parsed = |environment| parse_database_url(url, environment).map(drop);
             assert_eq!(parsed(Environment::Production), expected, "{url}");
-            let in_sandbox = if expected == Err(Invalid) {
-                expected
-            } else {
+            let in_sandbox = if expected == Err(UnverifiedTls) {
                 Ok(())
+            } else {
+                expected
             };
             assert_eq!(parsed(Environment::Sandbox), in_sandbox, "{url}");
         }

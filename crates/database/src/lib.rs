@@ -21,6 +21,7 @@ mod erased_work;
 pub mod error;
 pub mod query;
 pub mod schema;
+pub mod server_check;
 pub mod transaction;
 
 /// Makes an `async fn` return a boxed future. Its code is compiled here, once, and not in each crate that awaits it; an allocation is

@@ -14,6 +14,8 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Executor as _, PgConnection, PgPool};
 
 use crate::boxed;
+use crate::database::{COMMAND_SETTINGS, FIXED_SETTINGS};
+use crate::server_check::check_server;
 
 /// Names and source files of SQL functions. A file contains one `CREATE OR REPLACE` statement.
 macro_rules! sql_functions {
@@ -98,12 +100,19 @@ pub enum SchemaMismatch {
 /// one that the database has run. Completed migrations stay; a repeated call continues.
 #[boxed]
 pub async fn migrate(database: &PgConnectOptions) -> Result<SchemaVersion, StoreError> {
+    check_server(database).await?;
     // The only connection holds the advisory lock, so the pool must not replace it.
     let pool = PgPoolOptions::new()
         .max_connections(1)
         .idle_timeout(None)
         .max_lifetime(None)
-        .connect_with(database.clone().options([NOTICES]))
+        .connect_with(
+            database
+                .clone()
+                .options(FIXED_SETTINGS)
+                .options(COMMAND_SETTINGS)
+                .options([NOTICES]),
+        )
         .await?;
     while !try_lock(&pool).await? {
         tokio::time::sleep(MIGRATION_LOCK_POLL).await;

@@ -4,6 +4,7 @@
 
 use sqlx::PgPool;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::server_check::check_server;
 use vouchsafe_security::environment::Environment;
 
 use super::database::Database;
@@ -67,6 +68,9 @@ impl PrepareError {
 
 /// See [`super::PgStore::prepare`].
 pub(super) async fn prepare(database: &Database, expected: Environment) -> Result<(), PrepareError> {
+    let options = database.connect_options();
+    let checked = database.spawn(async move { check_server(&options).await.map_err(StoreError::from) });
+    checked.await?;
     let disabled = database
         .run(|pool| async move { find_disabled_setting(&pool).await })
         .await?;
