@@ -83,7 +83,7 @@ async fn credential_whose_issue_is_confirmed_twice_is_issued_once() {
         let request = eyes.request(Method::POST, path, &json!({})).await;
         let [first, second] = confirm_twice(&mut eyes, &request).await;
         let issued = expect_success(&first, 201);
-        let error = expect_error(&second, 409, "CHANGE_REQUEST_NOT_WAITING");
+        let error = expect_error(&second, 409, "CREDENTIAL_ISSUED_BEFORE");
         let credential_id = issued["credential_id"].as_str().unwrap();
         let message = error["message"].as_str().unwrap();
         assert!(message.contains(credential_id), "{error}");

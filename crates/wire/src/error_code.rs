@@ -149,6 +149,9 @@ codes! {
     /// There is an operator with this name.
     OperatorExists = 409 "OPERATOR_EXISTS" false
         "Operators only: choose another name, or change the existing operator with `PATCH /operators/{name}`.";
+    /// An earlier confirmation of the request has issued the credential.
+    CredentialIssuedBefore = 409 "CREDENTIAL_ISSUED_BEFORE" false
+        "Operators only: the message names the credential. If the response with its secret was lost, revoke it and request another one.";
     /// The change needs a recent authentication at the identity provider, and the session has none.
     StepUpRequired = 403 "STEP_UP_REQUIRED" false
         "Operators only: sign in at the identity provider again, with `/sign-in/oidc?step_up=true`, and send the request again.";

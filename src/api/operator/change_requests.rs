@@ -156,6 +156,8 @@ async fn carry_out_and_finish(
     let result = carry_out(service, actor, request, change).await;
     let outcome = match &result {
         Ok(_) => ChangeOutcome::Executed,
+        // An earlier confirmation has carried it out.
+        Err(error) if error.code == Code::CredentialIssuedBefore => ChangeOutcome::Executed,
         Err(error) if error.code.retryable() || error.code.status() >= 500 => return result,
         Err(error) => ChangeOutcome::Refused(error.code.as_str()),
     };

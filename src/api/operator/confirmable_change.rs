@@ -5,8 +5,8 @@ use std::future::Future;
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpResponse, web};
 use secrecy::zeroize::Zeroizing;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
 use time::Duration;
 use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest};
 use vouchsafe_domain::ids::{ChangeRequestId, PartnerId};
@@ -58,10 +58,16 @@ pub(super) struct SealedChange<C> {
 #[derive(Deserialize)]
 pub(super) struct SealedDescription {
     pub(super) kind: ChangeKind,
+    #[serde(deserialize_with = "parse_stored_name")]
     pub(super) requested_by: OperatorName,
     object: String,
     details: String,
     settings_token: Option<[u8; 32]>,
+}
+
+fn parse_stored_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OperatorName, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    OperatorName::from_stored(&text).map_err(D::Error::custom)
 }
 
 impl SealedDescription {

@@ -91,10 +91,10 @@ impl ConfirmableChange for CredentialRotation {
         };
         let store = service.operator_store.credentials.clone();
         let rotated = credential_rotation::rotate(service, store, previous, actor);
-        rotated.await?.or_else(|refusal| match refusal {
-            RotationRefusal::RotatedBefore(next_id) => Ok(issued_before(next_id)),
-            RotationRefusal::NotLive => Err(not_live()),
-            RotationRefusal::TooMany => Err(limit_reached()),
+        rotated.await?.map_err(|refusal| match refusal {
+            RotationRefusal::RotatedBefore(next_id) => issued_before(next_id),
+            RotationRefusal::NotLive => not_live(),
+            RotationRefusal::TooMany => limit_reached(),
         })
     }
 }

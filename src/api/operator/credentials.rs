@@ -3,7 +3,7 @@
 //! Only the response that creates a credential contains the secret; the database and the audit trail have its hash and ID.
 
 use actix_web::http::header::CACHE_CONTROL;
-use actix_web::{HttpResponse, ResponseError as _, web};
+use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 use vouchsafe_domain::change_request::ChangeKind;
@@ -156,7 +156,7 @@ impl ConfirmableChange for CredentialIssue {
             IssueOutcome::Issued => Ok(HttpResponse::Created()
                 .insert_header((CACHE_CONTROL, "no-store"))
                 .json(issued)),
-            IssueOutcome::IssuedBefore => Ok(issued_before(credential_id)),
+            IssueOutcome::IssuedBefore => Err(issued_before(credential_id)),
             IssueOutcome::PartnerNotFound => Err(partner_id::not_found()),
             IssueOutcome::Uncertified => Err(uncertified()),
             IssueOutcome::TooMany => Err(limit_reached()),
@@ -164,12 +164,12 @@ impl ConfirmableChange for CredentialIssue {
     }
 }
 
-/// The response of a second confirmation. The request is carried out, so that it is no error of the change.
-pub(super) fn issued_before(credential_id: CredentialId) -> HttpResponse {
+/// The error of a second confirmation.
+pub(super) fn issued_before(credential_id: CredentialId) -> ApiError {
     let message = format!(
         "an earlier confirmation has issued {credential_id}; if the response with its secret was lost, revoke it and request another credential"
     );
-    ApiError::new(Code::ChangeRequestNotWaiting, message).error_response()
+    ApiError::new(Code::CredentialIssuedBefore, message)
 }
 
 fn certification_policy(service: &Service) -> CertificationPolicy {

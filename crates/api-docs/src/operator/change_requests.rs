@@ -70,6 +70,7 @@ pub fn confirm(operation: Operation) -> Operation {
             Code::CertificationRequired,
             Code::CredentialLimitReached,
             Code::InvalidRowHmac,
+            Code::CredentialIssuedBefore,
             Code::OperatorExists,
         ])
 }
