@@ -26,7 +26,7 @@ BEGIN
         reconciliations, reconciled_days
     TO vouchsafe_service;
     -- Old codes are indexed, and encrypted again under a newer data key.
-    GRANT INSERT, UPDATE (code_index, key_id, nonce, ciphertext) ON codes TO vouchsafe_service;
+    GRANT INSERT, UPDATE (code_index, blind_index, key_id, nonce, ciphertext) ON codes TO vouchsafe_service;
     GRANT INSERT, UPDATE ON code_reencryptions TO vouchsafe_service;
     -- UPDATE permits the lock under which a key is created.
     GRANT INSERT, UPDATE ON data_keys TO vouchsafe_service;

@@ -17,7 +17,9 @@ use tracing::{error, info, warn};
 use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_security::vault::seal::Vault;
 use vouchsafe_store::StoreError;
-use vouchsafe_store::{CodeIndexUpdate, KeySweep, LEASE_S, PartitionChanges, RecentChanges, UnindexedCode};
+use vouchsafe_store::{
+    CodeIndexUpdate, CodeIndexes, KeySweep, LEASE_S, PartitionChanges, RecentChanges, UnindexedCode,
+};
 
 use crate::config_change;
 use crate::housekeeping::recorder::run_recorder;
@@ -291,7 +293,7 @@ async fn index_all_codes(service: &web::Data<Service>) -> anyhow::Result<()> {
         for code_id in shared {
             warn!(
                 code.id = code_id.0,
-                "a code of a brand is stored twice, with different PINs"
+                "a code of a brand is stored twice, with different PINs or in different spellings"
             );
         }
     }
@@ -303,7 +305,10 @@ fn compute_indexes(vault: &Vault, codes: &[UnindexedCode]) -> Vec<CodeIndexUpdat
         let code = code.inspect_err(|error| error!(error.message = %error, "cannot index a code"));
         CodeIndexUpdate {
             code_id: stored.code_id,
-            code_index: code.ok().map(|code| vault.code_index(&stored.brand, &code)),
+            indexes: code.ok().map(|code| CodeIndexes {
+                blind_index: vault.blind_index(stored.code_scope(), &code),
+                code_index: vault.code_index(stored.code_scope(), &code),
+            }),
         }
     };
     codes.iter().map(compute).collect()

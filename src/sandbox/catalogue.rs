@@ -6,8 +6,8 @@ use time::macros::date;
 use vouchsafe_domain::category::Category;
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::{
-    ApprovalPolicy, CodeIdentity, DenominationRange, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku,
-    SupplyRoute,
+    ApprovalPolicy, CodeCase, CodeIdentity, DenominationRange, ExpiryKind, ExpiryPolicy, Product, Redemption,
+    Sku, SupplyRoute,
 };
 use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
@@ -242,6 +242,7 @@ impl ProductSeed {
             approval: self.approval,
             returnable: self.route == SupplyRoute::Vendor,
             code_identity: CodeIdentity::Code,
+            code_case: CodeCase::Exact,
             min_validity_days: 0,
             low_stock_at: 20,
             discontinued: false,
@@ -270,19 +271,14 @@ impl ProductSeed {
             })?;
             vouchers.push(NewVoucher {
                 code_id,
-                blind_index: vault.blind_index(&product.brand, &code),
-                code_index: vault.code_index(&product.brand, &code),
+                blind_index: vault.blind_index(product.code_scope(), &code),
+                code_index: vault.code_index(product.code_scope(), &code),
                 sealed: vault.seal(code_id, &sku, &code)?,
                 expiry: Some(EXPIRY),
                 vendor_reference: None,
             });
         }
-        let target = ImportTarget {
-            sku,
-            brand: product.brand.clone(),
-            currency: product.currency,
-            code_identity: product.code_identity,
-        };
+        let target = ImportTarget::new(product, sku);
         let named = service
             .job_store
             .stock

@@ -3,7 +3,7 @@
 use time::Date;
 use vouchsafe_domain::category::Category;
 use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::product::{CodeIdentity, Product, Sku};
+use vouchsafe_domain::product::{CodeCase, CodeIdentity, CodeScope, Product, Sku};
 use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use vouchsafe_security::vault::master_key::MasterKey;
@@ -81,8 +81,8 @@ pub(super) fn seal_code(
     .unwrap();
     NewVoucher {
         code_id,
-        blind_index: vault.blind_index(BRAND, &code),
-        code_index: vault.code_index(BRAND, &code),
+        blind_index: vault.blind_index(CodeScope::exact(BRAND), &code),
+        code_index: vault.code_index(CodeScope::exact(BRAND), &code),
         sealed: vault.seal(code_id, &sku(), &code).unwrap(),
         expiry,
         vendor_reference: None,
@@ -115,6 +115,7 @@ pub(super) async fn try_import(
         brand: BRAND.to_owned(),
         currency: build::usd(),
         code_identity,
+        code_case: CodeCase::Exact,
     };
     let named = store
         .stock

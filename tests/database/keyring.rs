@@ -3,7 +3,7 @@
 use sqlx::Executor as _;
 use tokio::runtime::Handle;
 use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::product::{CodeScope, Sku};
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use vouchsafe_security::vault::master_key::MasterKey;
 use vouchsafe_security::vault::seal::{CodeId, SEALS_BEFORE_ROTATION};
@@ -81,8 +81,8 @@ async fn code_sealed_before_restart_is_readable() {
         ["CNRY-1"]
     );
     assert_eq!(
-        later.blind_index("Acme", &code("CNRY-1")),
-        first.blind_index("Acme", &code("CNRY-1"))
+        later.blind_index(CodeScope::exact("Acme"), &code("CNRY-1")),
+        first.blind_index(CodeScope::exact("Acme"), &code("CNRY-1"))
     );
     database.remove().await;
 }

@@ -13,6 +13,7 @@ mod audit_partner;
 mod catalogue;
 mod certification;
 mod change_requests;
+mod code_spelling;
 mod credential_scopes;
 mod delivery_log;
 mod grants;

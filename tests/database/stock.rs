@@ -8,7 +8,8 @@ use vouchsafe_domain::stock::level::StockLevel;
 use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{
-    AuditActor, CodeIndexUpdate, ExpiryBatch, ImportOutcome, ImportSummary, PgStore, PutProductOutcome,
+    AuditActor, CodeIndexUpdate, CodeIndexes, ExpiryBatch, ImportOutcome, ImportSummary, PgStore,
+    PutProductOutcome,
 };
 use vouchsafe_verify as verify;
 
@@ -214,17 +215,17 @@ async fn nothing_is_imported_until_old_codes_are_indexed() {
     let vault = shop.keyring.vault();
     let updates = codes.iter().map(|stored| CodeIndexUpdate {
         code_id: stored.code_id,
-        code_index: vault
+        indexes: vault
             .open(stored.code_id, &stored.sku, &stored.sealed)
             .ok()
-            .map(|code| vault.code_index(&stored.brand, &code)),
+            .map(|code| CodeIndexes {
+                blind_index: vault.blind_index(stored.code_scope(), &code),
+                code_index: vault.code_index(stored.code_scope(), &code),
+            }),
     });
     let updates: Vec<_> = updates.collect();
     assert_eq!(
-        updates
-            .iter()
-            .filter(|update| update.code_index.is_none())
-            .count(),
+        updates.iter().filter(|update| update.indexes.is_none()).count(),
         1
     );
     let shared = shop.store.stock.store_code_indexes(updates).await.unwrap();

@@ -6,16 +6,15 @@ use sqlx::{PgConnection, PgPool};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 use vouchsafe_domain::stock::level::CodeVoidOutcome;
-use vouchsafe_security::vault::blind_index::BlindIndex;
-use vouchsafe_store::{AuditActor, PgStore, VoidTarget};
+use vouchsafe_store::{AuditActor, CodeMatch, PgStore, VoidTarget};
 use vouchsafe_test_harness::Database;
 
 use crate::catalogue::{self, BRAND, product, seal_voucher, sku};
 
 const CODES: [&str; 2] = ["CODE-1", "CODE-2"];
 
-/// A stock of two vouchers; returns their stock ids and blind indexes.
-async fn stock_two(store: &PgStore) -> (Vec<i64>, Vec<BlindIndex>) {
+/// A stock of two vouchers; returns their stock ids and what names their codes.
+async fn stock_two(store: &PgStore) -> (Vec<i64>, Vec<CodeMatch>) {
     let keyring = catalogue::open_keyring(store).await;
     catalogue::seed(store, product(BRAND)).await;
     let vault = keyring.sealing_vault().await.unwrap();
@@ -25,9 +24,13 @@ async fn stock_two(store: &PgStore) -> (Vec<i64>, Vec<BlindIndex>) {
         .zip(&ids.codes)
         .map(|(code, &code_id)| seal_voucher(&vault, code_id, code, None))
         .collect();
-    let indexes = vouchers.iter().map(|voucher| voucher.blind_index).collect();
+    let matches = vouchers.iter().map(|voucher| CodeMatch {
+        blind_index: voucher.blind_index,
+        code_index: None,
+    });
+    let matches = matches.collect();
     catalogue::import(store, ids.stock.clone(), vouchers).await;
-    (ids.stock, indexes)
+    (ids.stock, matches)
 }
 
 async fn sell(connection: &mut PgConnection, stock_id: i64) {
@@ -57,7 +60,7 @@ pub(super) async fn wait_until_blocked(pool: &PgPool) {
 async fn code_sold_or_returned_during_void_is_reported_as_it_is_now() {
     let database = Database::create().await;
     let store = PgStore::open(database.options(), Handle::current());
-    let (stock, indexes) = stock_two(&store).await;
+    let (stock, matches) = stock_two(&store).await;
     let pool = PgPool::connect_with(database.options()).await.unwrap();
     let [first, second] = stock[..] else {
         panic!("two vouchers are in stock")
@@ -83,7 +86,7 @@ async fn code_sold_or_returned_during_void_is_reported_as_it_is_now() {
           WHERE s.stock_id = $1",
     );
     returned.bind(first).execute(&mut *order).await.unwrap();
-    let target = VoidTarget::Codes(sku().product_id, indexes);
+    let target = VoidTarget::Codes(sku().product_id, matches);
     let void = store
         .stock
         .void(target, "stolen".to_owned(), AuditActor::service());

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::money::{Amount, AmountText, Currency, InvalidMoney};
 use super::order::{Fulfilment, PricedLine, PricedOrder};
-use super::product::{Product, ProductId, Sku};
+use super::product::{CodeCase, CodeScope, Product, ProductId, Sku};
 use super::scope::Scope;
 
 /// Maximum number of lines in an order (contract §3).
@@ -94,6 +94,16 @@ impl Catalogue {
     #[must_use]
     pub fn get(&self, product_id: &ProductId) -> Option<&Arc<Product>> {
         self.products.get(product_id)
+    }
+
+    /// Whether the case of a product's codes counts if nobody says so: as it is, or as with other products of the brand.
+    #[must_use]
+    pub fn code_case_of(&self, product_id: &ProductId, brand: &str) -> CodeCase {
+        let key = |product: &Product| product.code_scope().brand_key();
+        let brand = CodeScope::exact(brand).brand_key();
+        let known = self.get(product_id).filter(|product| key(product) == brand);
+        let known = known.or_else(|| self.products.values().find(|product| key(product) == brand));
+        known.map_or(CodeCase::Exact, |product| product.code_case)
     }
 
     /// Returns a copy of the catalogue with `product` added or replaced.

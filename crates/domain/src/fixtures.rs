@@ -21,7 +21,7 @@ use super::money::{Amount, Currency};
 use super::order::{Actor, Fulfilment, PricedLine, PricedOrder};
 use super::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutStatus};
 use super::product::{
-    ApprovalPolicy, CodeIdentity, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
+    ApprovalPolicy, CodeCase, CodeIdentity, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
 };
 use super::voucher::Expiry;
 
@@ -81,6 +81,7 @@ pub fn product(product_id: &str) -> Product {
         approval: ApprovalPolicy::Rule,
         returnable: false,
         code_identity: CodeIdentity::Code,
+        code_case: CodeCase::Exact,
         min_validity_days: 0,
         low_stock_at: 0,
         discontinued: false,

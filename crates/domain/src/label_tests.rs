@@ -20,7 +20,7 @@ use crate::operator::Role;
 use crate::operator_session::SignInMethod;
 use crate::order::{FulfilmentSource, OrderStatus, PendingReason};
 use crate::payout::PayoutStatus;
-use crate::product::CodeIdentity;
+use crate::product::{CodeCase, CodeIdentity};
 use crate::purchase::view::{LastResponse, PurchaseState};
 use crate::reconciliation::DriftKind;
 use crate::reconciliation::allocations::VoucherSource;
@@ -52,6 +52,7 @@ fn enum_has_same_text_in_api_and_database() {
     assert_one_text::<Check>();
     assert_one_text::<CheckState>();
     assert_one_text::<CircuitState>();
+    assert_one_text::<CodeCase>();
     assert_one_text::<CodeIdentity>();
     assert_one_text::<AttemptResult>();
     assert_one_text::<DeliveryFault>();

@@ -24,6 +24,7 @@ pub mod expiry_policy;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
 pub mod idempotency;
+pub mod identifier;
 pub mod ids;
 pub mod iso_date;
 #[cfg(test)]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 
+use crate::identifier::{self, ForbiddenCharacter};
 use crate::ids::OperatorTokenId;
 
 /// The account of the sandbox's first token.
@@ -64,11 +65,15 @@ impl UnknownRole {
 pub struct OperatorName(String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "expected 1 to {MAX_NAME_LENGTH} characters of a-z, 0-9 and .@-, the first of them a letter or digit; `service`, \
-     `command-line` and `settings-token` are reserved"
-)]
-pub struct InvalidOperatorName;
+pub enum InvalidOperatorName {
+    #[error(
+        "expected 1 to {MAX_NAME_LENGTH} characters of a-z, 0-9 and .@-, the first of them a letter or digit; `service`, \
+         `command-line` and `settings-token` are reserved"
+    )]
+    Alphabet,
+    #[error("expected 1 to {MAX_NAME_LENGTH} characters of a-z, 0-9 and .@-, found {0}")]
+    Character(#[from] ForbiddenCharacter),
+}
 
 impl OperatorName {
     /// The account [`BUILT_IN_ADMIN`].
@@ -104,6 +109,8 @@ impl FromStr for OperatorName {
     type Err = InvalidOperatorName;
 
     fn from_str(text: &str) -> Result<Self, InvalidOperatorName> {
+        let text = text.trim();
+        identifier::normalize(text)?;
         let is_letter_or_digit = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         let is_valid = text.len() <= MAX_NAME_LENGTH
             && text.bytes().next().is_some_and(is_letter_or_digit)
@@ -111,7 +118,9 @@ impl FromStr for OperatorName {
                 .bytes()
                 .all(|byte| is_letter_or_digit(byte) || b".@-".contains(&byte))
             && !RESERVED_NAMES.contains(&text);
-        is_valid.then(|| Self(text.to_owned())).ok_or(InvalidOperatorName)
+        is_valid
+            .then(|| Self(text.to_owned()))
+            .ok_or(InvalidOperatorName::Alphabet)
     }
 }
 
@@ -207,10 +216,17 @@ mod tests {
         ] {
             assert_eq!(
                 invalid.parse::<OperatorName>(),
-                Err(InvalidOperatorName),
+                Err(InvalidOperatorName::Alphabet),
                 "{invalid}"
             );
         }
+    }
+
+    #[test]
+    fn operator_name_is_an_identifier() {
+        assert_eq!(" jane\n".parse::<OperatorName>().unwrap().as_str(), "jane");
+        let error = "ja\u{ad}ne".parse::<OperatorName>().unwrap_err().to_string();
+        assert!(error.contains("(U+00AD) at position 3"), "{error}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use utoipa::openapi::Schema;
 #[cfg(feature = "utoipa")]
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, SchemaType, Type};
 
+use super::identifier::{self, ForbiddenCharacter};
 use super::money::{Amount, Currency, Money};
 use crate::labels::labels;
 
@@ -21,8 +22,12 @@ pub const MAX_SLUG_LENGTH: usize = 64;
 
 /// A text that is not a product, category or vendor id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("expected 1 to 64 of a-z, 0-9, '-', '_' and '.', beginning with a letter or digit")]
-pub struct InvalidSlug;
+pub enum InvalidSlug {
+    #[error("expected 1 to 64 of a-z, 0-9, '-', '_' and '.', beginning with a letter or digit")]
+    Alphabet,
+    #[error("expected 1 to 64 of a-z, 0-9, '-', '_' and '.', found {0}")]
+    Character(#[from] ForbiddenCharacter),
+}
 
 /// The id of a product, chosen by the operator. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,7 +44,7 @@ impl FromStr for ProductId {
     type Err = InvalidSlug;
 
     fn from_str(text: &str) -> Result<Self, InvalidSlug> {
-        check_slug(text).map(|()| Self(Arc::from(text)))
+        parse_slug(text).map(|slug| Self(Arc::from(slug)))
     }
 }
 
@@ -68,11 +73,13 @@ impl<'de> Deserialize<'de> for ProductId {
     }
 }
 
-/// Validates the id of a product, a category or a vendor.
+/// Parses the id of a product, a category or a vendor: an identifier with an alphabet of its own. Returns it trimmed.
 ///
 /// # Errors
 /// [`InvalidSlug`] if it is not valid.
-pub fn check_slug(text: &str) -> Result<(), InvalidSlug> {
+pub fn parse_slug(text: &str) -> Result<&str, InvalidSlug> {
+    let text = text.trim();
+    identifier::normalize(text)?;
     let bytes = text.as_bytes();
     let first = bytes
         .first()
@@ -81,8 +88,8 @@ pub fn check_slug(text: &str) -> Result<(), InvalidSlug> {
         .iter()
         .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_.".contains(b));
     (first && rest && bytes.len() <= MAX_SLUG_LENGTH)
-        .then_some(())
-        .ok_or(InvalidSlug)
+        .then_some(text)
+        .ok_or(InvalidSlug::Alphabet)
 }
 
 /// The text is not a SKU.
@@ -158,6 +165,41 @@ labels! {
         Code,
         /// The brand issues one code with several PINs.
         CodeAndPin,
+    }
+}
+
+labels! {
+    /// Whether codes of a brand that differ only in case are one code.
+    #[derive(Default)]
+    pub enum CodeCase: "lowercase",
+        "Whether codes that differ only in case are two codes (`exact`) or one (`ignored`). Products of one brand have the same." {
+        #[default]
+        Exact,
+        Ignored,
+    }
+}
+
+/// Among which codes a code occurs once, and how they are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodeScope<'a> {
+    pub brand: &'a str,
+    pub case: CodeCase,
+}
+
+impl<'a> CodeScope<'a> {
+    /// The codes of a brand where the case counts.
+    #[must_use]
+    pub const fn exact(brand: &'a str) -> Self {
+        Self {
+            brand,
+            case: CodeCase::Exact,
+        }
+    }
+
+    /// The brand without regard to case and spelling.
+    #[must_use]
+    pub fn brand_key(self) -> String {
+        identifier::normalize_stored(self.brand).to_lowercase()
     }
 }
 
@@ -257,6 +299,8 @@ pub struct Product {
     pub returnable: bool,
     /// What identifies one of its vouchers.
     pub code_identity: CodeIdentity,
+    /// Whether the case of its codes counts.
+    pub code_case: CodeCase,
     /// Minimum remaining validity of an allocated voucher, in days.
     pub min_validity_days: u16,
     /// Stock level below which the availability is `LOW_STOCK`.
@@ -273,6 +317,15 @@ impl Product {
     pub fn listed_denominations(&self) -> Vec<Money> {
         let amounts = self.denominations.iter();
         amounts.map(|amount| amount.of(self.currency)).collect()
+    }
+
+    /// Among which codes its codes occur once.
+    #[must_use]
+    pub fn code_scope(&self) -> CodeScope<'_> {
+        CodeScope {
+            brand: &self.brand,
+            case: self.code_case,
+        }
     }
 
     /// Whether the product is sold at this face value.
@@ -339,7 +392,10 @@ mod tests {
             assert!(text.parse::<ProductId>().is_ok(), "{text}");
         }
         for text in ["", "-a", "A", "a b", "a/b", "ä", &"x".repeat(65)] {
-            assert!(text.parse::<ProductId>().is_err(), "{text}");
+            assert_eq!(text.parse::<ProductId>(), Err(InvalidSlug::Alphabet), "{text}");
         }
+        assert_eq!(" card ".parse::<ProductId>().unwrap().as_str(), "card");
+        let error = "card\u{200b}".parse::<ProductId>().unwrap_err().to_string();
+        assert!(error.contains("(U+200B) at position 5"), "{error}");
     }
 }

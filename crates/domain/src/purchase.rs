@@ -75,6 +75,7 @@ impl FromStr for VendorReference {
     type Err = InvalidReference;
 
     fn from_str(text: &str) -> Result<Self, InvalidReference> {
+        let text = text.trim();
         let fits = (1..=MAX_REFERENCE).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
         fits.then(|| Self(text.to_owned())).ok_or(InvalidReference)
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::product::{MAX_SLUG_LENGTH, Product, ProductId, check_slug};
+use super::product::{MAX_SLUG_LENGTH, Product, ProductId, parse_slug};
 
 /// Maximum number of entries in each list: an operator can still review them, and they are small compared with the partner.
 pub const MAX_SCOPE_ENTRIES: usize = 1_000;
@@ -41,7 +41,7 @@ impl Scope {
                 "at most {MAX_SCOPE_ENTRIES} categories and {MAX_SCOPE_ENTRIES} products"
             ));
         }
-        let unknown_form = self.categories.iter().any(|id| check_slug(id).is_err());
+        let unknown_form = self.categories.iter().any(|id| parse_slug(id) != Ok(id));
         unknown_form
             .then(|| format!("a category id has 1 to {MAX_SLUG_LENGTH} of a-z, 0-9, '-', '_' and '.'"))
     }

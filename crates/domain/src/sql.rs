@@ -21,7 +21,7 @@ use crate::operator::{OperatorName, Role};
 use crate::operator_session::SignInMethod;
 use crate::order::{FulfilmentSource, OrderStatus, PendingReason};
 use crate::payout::PayoutStatus;
-use crate::product::{ApprovalPolicy, CodeIdentity, ProductId, SupplyRoute};
+use crate::product::{ApprovalPolicy, CodeCase, CodeIdentity, ProductId, SupplyRoute};
 use crate::purchase::view::LastResponse;
 use crate::reconciliation::DriftKind;
 use crate::reconciliation::allocations::VoucherSource;
@@ -73,6 +73,7 @@ text_column! {
     ChangeKind => |kind| kind.into_str(),
     ChangeRequestStatus => |status| status.into_str(),
     Check => |check| check.into_str(),
+    CodeCase => |case| case.into_str(),
     CodeIdentity => |identity| identity.into_str(),
     Currency => |currency| currency.as_str(),
     DeliveryFault => |fault| fault.into_str(),

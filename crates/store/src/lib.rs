@@ -103,8 +103,9 @@ pub use rotation::{RotationOutcome, RotationRequest, RotationResult};
 pub use search::Search;
 pub use shared_limits::SharedLimits;
 pub use stock::{
-    CodeIndexUpdate, ExpiryBatch, ImportBatch, ImportOutcome, ImportSummary, ImportTarget, NewStockIds,
-    NewVoucher, Stock, StockBatch, StockOrigin, UnindexedCode, VoidOutcome, VoidTarget,
+    CodeIndexUpdate, CodeIndexes, CodeMatch, ExpiryBatch, ImportBatch, ImportOutcome, ImportSummary,
+    ImportTarget, NewStockIds, NewVoucher, Stock, StockBatch, StockOrigin, UnindexedCode, VoidOutcome,
+    VoidTarget,
 };
 pub use transactions::Transactions;
 pub use vendors::{PutVendorOutcome, VendorConfig, VendorConfigs, VendorWithCredential};

@@ -13,8 +13,8 @@ use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::view::ProductView;
 use vouchsafe_domain::product::{
-    ApprovalPolicy, CodeIdentity, DenominationRange, ExpiryPolicy, Product, ProductId, Redemption,
-    SupplyRoute,
+    ApprovalPolicy, CodeCase, CodeIdentity, CodeScope, DenominationRange, ExpiryPolicy, Product, ProductId,
+    Redemption, SupplyRoute,
 };
 
 use super::database::Database;
@@ -30,7 +30,12 @@ pub enum PutProductOutcome {
     CurrencyFixed,
     /// Rejected: the blind indexes of its stock contain the brand.
     BrandFixed,
+    /// Rejected: the blind indexes of the brand's stock depend on it.
+    CodeCaseFixed,
 }
+
+/// Key of the advisory lock around the rule of a brand for the case of its codes. Any otherwise unused number.
+const CODE_CASE_LOCK: i64 = 0x5653_6361_7365_0000;
 
 /// Selects products with the rest of a statement.
 macro_rules! select_products {
@@ -42,6 +47,7 @@ macro_rules! select_products {
                       range_step AS "range_step: Amount", expiry_policy AS "expiry_policy: Json<ExpiryPolicy>",
                       redemption AS "redemption: Json<Redemption>", route AS "route: SupplyRoute",
                       approval AS "approval: ApprovalPolicy", returnable, code_identity AS "code_identity: CodeIdentity",
+                      code_case AS "code_case: CodeCase",
                       min_validity_days, low_stock_at, discontinued, updated_at
                  FROM products "# + $rest
             $(, $argument)*
@@ -65,6 +71,7 @@ macro_rules! select_products {
                 approval: row.approval,
                 returnable: row.returnable,
                 code_identity: row.code_identity,
+                code_case: row.code_case,
                 min_validity_days: min_validity_days.map_err(|error| sqlx::Error::Decode(error.into()))?,
                 low_stock_at: row.low_stock_at.cast_unsigned(),
                 discontinued: row.discontinued,
@@ -154,6 +161,9 @@ async fn put(
             return Ok(PutProductOutcome::BrandFixed);
         }
     }
+    if !agree_on_code_case(transaction, before.as_ref(), &product).await? {
+        return Ok(PutProductOutcome::CodeCaseFixed);
+    }
     product.updated_at = write(transaction, &product).await?;
     let (view_before, view) = (before.as_ref().map(ProductView::of), ProductView::of(&product));
     audit::write(
@@ -178,6 +188,51 @@ async fn lock(connection: &mut PgConnection, product_id: &ProductId) -> Result<O
         .await
 }
 
+/// Gives the other products of the brand the same rule for the case of codes. Returns `false` if one of the products has stock whose
+/// indexes follow another rule.
+async fn agree_on_code_case(
+    connection: &mut PgConnection,
+    before: Option<&Product>,
+    product: &Product,
+) -> Result<bool, sqlx::Error> {
+    // Two new products of one brand do not see each other.
+    sqlx::query!("SELECT pg_advisory_xact_lock($1)", CODE_CASE_LOCK)
+        .execute(&mut *connection)
+        .await?;
+    if before.is_some_and(|before| before.code_case != product.code_case)
+        && has_stock(connection, &product.product_id).await?
+    {
+        return Ok(false);
+    }
+    let others = sqlx::query!(
+        r#"SELECT product_id AS "product_id: ProductId", brand
+             FROM products
+            WHERE product_id <> $1 AND code_case <> $2
+            ORDER BY product_id
+              FOR NO KEY UPDATE"#,
+        product.product_id as _,
+        product.code_case as _,
+    );
+    let brand_key = product.code_scope().brand_key();
+    let others = others.fetch_all(&mut *connection).await?.into_iter();
+    let others = others.filter(|other| CodeScope::exact(&other.brand).brand_key() == brand_key);
+    let others: Vec<ProductId> = others.map(|other| other.product_id).collect();
+    for product_id in &others {
+        if has_stock(connection, product_id).await? {
+            return Ok(false);
+        }
+    }
+    let ids: Vec<&str> = others.iter().map(ProductId::as_str).collect();
+    sqlx::query!(
+        "UPDATE products SET code_case = $2, updated_at = now() WHERE product_id = ANY ($1)",
+        &ids as _,
+        product.code_case as _,
+    )
+    .execute(connection)
+    .await?;
+    Ok(true)
+}
+
 /// Whether stock was ever imported. Chunks are not deleted when they are sold out.
 async fn has_stock(connection: &mut PgConnection, product_id: &ProductId) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
@@ -194,8 +249,8 @@ async fn write(connection: &mut PgConnection, product: &Product) -> Result<Offse
     sqlx::query_scalar!(
         "INSERT INTO products (product_id, name, brand, category_id, vendor, currency, countries, denominations,
                                range_min, range_max, range_step, expiry_policy, redemption, route, approval,
-                               returnable, code_identity, min_validity_days, low_stock_at, discontinued)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+                               returnable, code_identity, code_case, min_validity_days, low_stock_at, discontinued)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
          ON CONFLICT (product_id) DO UPDATE
             SET name = EXCLUDED.name,
                 brand = EXCLUDED.brand,
@@ -213,6 +268,7 @@ async fn write(connection: &mut PgConnection, product: &Product) -> Result<Offse
                 approval = EXCLUDED.approval,
                 returnable = EXCLUDED.returnable,
                 code_identity = EXCLUDED.code_identity,
+                code_case = EXCLUDED.code_case,
                 min_validity_days = EXCLUDED.min_validity_days,
                 low_stock_at = EXCLUDED.low_stock_at,
                 discontinued = EXCLUDED.discontinued,
@@ -235,6 +291,7 @@ async fn write(connection: &mut PgConnection, product: &Product) -> Result<Offse
         product.approval as _,
         product.returnable,
         product.code_identity as _,
+        product.code_case as _,
         i32::from(product.min_validity_days),
         i32::try_from(product.low_stock_at).unwrap_or(i32::MAX),
         product.discontinued,

@@ -9,11 +9,10 @@ use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::ids::VoucherId;
-use vouchsafe_security::vault::blind_index::BlindIndex;
 
 use super::continuity;
 use super::database::Database;
-use super::stock::void_rows;
+use super::stock::{CodeMatch, void_rows};
 
 pub use self::release::{ReleaseGround, ReleaseOutcome, ReleasedPart, StockRelease};
 
@@ -26,14 +25,14 @@ struct ComparisonAuditState<'a> {
 }
 
 /// A voucher that was sold on the lost timeline.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum SoldVoucher {
     /// By the id that partners know, which says only whether this database has the sale.
     Voucher(VoucherId),
     /// By the row of its code in the lost database, and its public id there.
     CodeRow(i64, Option<VoucherId>),
     /// By its code.
-    Code(BlindIndex),
+    Code(CodeMatch),
 }
 
 /// The result of the comparison for one voucher.
@@ -238,22 +237,26 @@ async fn find_newest_rows(
     connection: &mut PgConnection,
     sold: &[SoldVoucher],
 ) -> Result<Vec<NewestRow>, sqlx::Error> {
-    let (code_ids, indexes): (Vec<Option<i64>>, Vec<Option<&[u8]>>) = sold
-        .iter()
-        .map(|voucher| match voucher {
-            SoldVoucher::Voucher(_) => (None, None),
-            SoldVoucher::CodeRow(code_id, _) => (Some(*code_id), None),
-            SoldVoucher::Code(index) => (None, Some(&index.as_bytes()[..])),
-        })
-        .unzip();
+    let code_ids = sold.iter().map(|voucher| match voucher {
+        SoldVoucher::Voucher(_) | SoldVoucher::Code(_) => None,
+        SoldVoucher::CodeRow(code_id, _) => Some(*code_id),
+    });
+    let code_ids: Vec<Option<i64>> = code_ids.collect();
+    let (blind_indexes, code_indexes) = CodeMatch::columns(sold.iter().map(|voucher| match voucher {
+        SoldVoucher::Voucher(_) | SoldVoucher::CodeRow(..) => None,
+        SoldVoucher::Code(found) => Some(found),
+    }));
     sqlx::query_as!(
         NewestRow,
         r#"SELECT s.stock_id, a.partner_id AS "partner_id?", a.order_id AS "order_id?"
              FROM (
-                  SELECT n.position, GREATEST(
+                  SELECT n.position, COALESCE(
                          -- OFFSET 0: the planner would else search the newest row from the end of the table.
                          (SELECT max(s.stock_id)
                             FROM (SELECT c.code_id FROM codes AS c WHERE c.blind_index = n.blind_index OFFSET 0) AS c
+                           CROSS JOIN LATERAL (SELECT s.stock_id FROM stock AS s WHERE s.code_id = c.code_id OFFSET 0) AS s),
+                         (SELECT max(s.stock_id)
+                            FROM (SELECT c.code_id FROM codes AS c WHERE c.code_index = n.code_index OFFSET 0) AS c
                            CROSS JOIN LATERAL (SELECT s.stock_id FROM stock AS s WHERE s.code_id = c.code_id OFFSET 0) AS s),
                          (SELECT max(s.stock_id)
                             FROM (
@@ -263,7 +266,8 @@ async fn find_newest_rows(
                                      AND s.code_id <= (SELECT q.last_code_id FROM continuity AS q)
                                   OFFSET 0
                                  ) AS s)) AS stock_id
-                    FROM unnest($1::bigint[], $2::bytea[]) WITH ORDINALITY AS n (code_id, blind_index, position)
+                    FROM unnest($1::bigint[], $2::bytea[], $3::bytea[]) WITH ORDINALITY
+                         AS n (code_id, blind_index, code_index, position)
                   ) AS s
              LEFT JOIN LATERAL (
                   SELECT a.partner_id, a.order_id
@@ -272,8 +276,9 @@ async fn find_newest_rows(
                   OFFSET 0
                  ) AS a ON true
             ORDER BY s.position"#,
-        code_ids as _,
-        indexes as _,
+        &code_ids as _,
+        blind_indexes as _,
+        code_indexes as _,
     )
     .fetch_all(connection)
     .await

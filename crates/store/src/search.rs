@@ -12,7 +12,7 @@ use vouchsafe_domain::ids::{
     ChangeRequestId, CredentialId, DeliveryId, DriftId, OrderId, PartnerId, PayoutId, TransactionId,
     VoucherId, WebhookId,
 };
-use vouchsafe_domain::product::check_slug;
+use vouchsafe_domain::product::parse_slug;
 use vouchsafe_domain::search::{ObjectKind, SearchResult};
 
 use super::database::Database;
@@ -131,10 +131,9 @@ async fn find_by_id(pool: &PgPool, text: &str) -> Result<Vec<SearchResult>, sqlx
         Delivery,
         "SELECT partner_id, order_id, state FROM deliveries WHERE delivery_id = $1"
     );
-    if check_slug(text).is_err() {
+    let Ok(slug) = parse_slug(text).map(ToOwned::to_owned) else {
         return Ok(Vec::new());
-    }
-    let slug = text.to_owned();
+    };
     let mut found = select_object!(
         Product,
         slug,

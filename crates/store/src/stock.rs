@@ -21,7 +21,7 @@ use time::Date;
 use uuid::Uuid;
 use vouchsafe_domain::ids::{OrderId, StockId};
 use vouchsafe_domain::money::Currency;
-use vouchsafe_domain::product::{CodeIdentity, Sku};
+use vouchsafe_domain::product::{CodeCase, CodeIdentity, CodeScope, Product, Sku};
 use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_security::vault::blind_index::BlindIndex;
 use vouchsafe_security::vault::data_key::KeyId;
@@ -29,10 +29,10 @@ use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
 
 use super::database::Database;
 
-pub use self::code_index::{CodeIndexUpdate, UnindexedCode};
+pub use self::code_index::{CodeIndexUpdate, CodeIndexes, UnindexedCode};
 pub use self::expire::ExpiryBatch;
 pub(super) use self::void::void_rows;
-pub use self::void::{VoidOutcome, VoidTarget};
+pub use self::void::{CodeMatch, VoidOutcome, VoidTarget};
 
 /// Key of the advisory lock around the generation of stock ids, which keeps the ids of one import consecutive. Any otherwise
 /// unused number.
@@ -62,6 +62,31 @@ pub struct ImportTarget {
     pub currency: Currency,
     /// Whether vouchers may share a code.
     pub code_identity: CodeIdentity,
+    /// Part of the blind indexes.
+    pub code_case: CodeCase,
+}
+
+impl ImportTarget {
+    /// A SKU of this product.
+    #[must_use]
+    pub fn new(product: &Product, sku: Sku) -> Self {
+        Self {
+            sku,
+            brand: product.brand.clone(),
+            currency: product.currency,
+            code_identity: product.code_identity,
+            code_case: product.code_case,
+        }
+    }
+
+    /// Among which codes the codes of the batch occur once.
+    #[must_use]
+    pub fn code_scope(&self) -> CodeScope<'_> {
+        CodeScope {
+            brand: &self.brand,
+            case: self.code_case,
+        }
+    }
 }
 
 /// A batch of imported stock, as an operator named it.
@@ -160,7 +185,7 @@ pub struct ImportSummary {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImportOutcome {
     Stored(ImportSummary),
-    /// Rejected: brand, currency or code identity of the product has changed since the batch was prepared.
+    /// Rejected: brand, currency, code identity or code case of the product has changed since the batch was prepared.
     ProductChanged,
     /// Rejected: some codes of an earlier version have no code index yet, so conflicts with them would not be found.
     IndexIncomplete,

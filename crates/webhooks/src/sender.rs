@@ -128,8 +128,9 @@ impl HttpSender {
     ///
     /// # Errors
     /// [`UrlRejection`].
-    pub async fn check(&self, text: &str) -> Result<(), UrlRejection> {
-        self.0.resolver.check(text, ATTEMPT_TIMEOUT).await.map(drop)
+    pub async fn check(&self, text: &str) -> Result<String, UrlRejection> {
+        let url = self.0.resolver.check(text, ATTEMPT_TIMEOUT).await;
+        url.map(Into::into)
     }
 
     /// Sends a request within the timeout of an attempt; returns the result and the duration.

@@ -33,7 +33,7 @@ pub(super) async fn put_category(
     Json(request): Json<CategoryRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.audit_actor();
-    let category = request.into_category(category_id.into_inner())?;
+    let category = request.into_category(&category_id)?;
     match service
         .operator_store
         .categories
@@ -95,7 +95,7 @@ pub(super) async fn put_product(
             .map_err(|error: vouchsafe_domain::product::InvalidSlug| {
                 ApiError::invalid_field("product_id", error.to_string())
             })?;
-    let product = request.into_product(product_id, service.clock.now())?;
+    let product = request.into_product(product_id, &service.catalogue.current(), service.clock.now())?;
     let put = config_change::apply(&service, |service| async move {
         let put = service.operator_store.products.put(product, actor).await?;
         if let PutProductOutcome::Created(product) | PutProductOutcome::Replaced(product) = &put {
@@ -117,6 +117,10 @@ pub(super) async fn put_product(
         PutProductOutcome::CurrencyFixed => Err(ApiError::invalid_field(
             "currency",
             "cannot change, because the denominations would change their meaning; create another product",
+        )),
+        PutProductOutcome::CodeCaseFixed => Err(ApiError::invalid_field(
+            "code_case",
+            "cannot change after stock of the brand was imported",
         )),
         PutProductOutcome::BrandFixed => Err(ApiError::invalid_field(
             "brand",

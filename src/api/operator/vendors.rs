@@ -9,7 +9,7 @@ use actix_web::{HttpResponse, web};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use vouchsafe_domain::change_request::ChangeKind;
-use vouchsafe_domain::product::check_slug;
+use vouchsafe_domain::product::parse_slug;
 use vouchsafe_domain::vendor::{AdapterKind, Vendor};
 use vouchsafe_procurement::http::{VendorUrl, guard};
 use vouchsafe_security::vault::seal::SealedBlob;
@@ -52,9 +52,8 @@ pub(super) async fn get(
             "no such vendor; GET /admin/v1/vendors lists all",
         )
     };
-    let vendor_id = vendor_id.into_inner();
-    check_slug(&vendor_id).map_err(|_| not_found())?;
-    let found = service.operator_store.vendors.find(vendor_id).await?;
+    let vendor_id = parse_slug(&vendor_id).map_err(|_| not_found())?;
+    let found = service.operator_store.vendors.find(vendor_id.to_owned()).await?;
     let vendor = found.ok_or_else(not_found)?.vendor;
     Ok(HttpResponse::Ok().json(with_circuit(&service, vendor)))
 }
@@ -73,9 +72,12 @@ pub(super) async fn put(
     vendor_id: web::Path<String>,
     Json(request): Json<VendorRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let vendor_id = vendor_id.into_inner();
-    check_slug(&vendor_id).map_err(|error| ApiError::invalid_field("vendor_id", error.to_string()))?;
-    let change = VendorPut { vendor_id, request };
+    let vendor_id =
+        parse_slug(&vendor_id).map_err(|error| ApiError::invalid_field("vendor_id", error.to_string()))?;
+    let change = VendorPut {
+        vendor_id: vendor_id.to_owned(),
+        request,
+    };
     let url = change.check(&service).await?;
     let adapter = change.request.validate_adapter(service.environment)?;
     let stored = service.operator_store.vendors.find(change.vendor_id.clone());
@@ -109,7 +111,12 @@ impl VendorPut {
         self.request.validate_adapter(service.environment)?;
         self.request.validate_concurrency()?;
         self.request.validate_credentials()?;
-        let url = self.request.validate_url()?.map(parse_url).transpose()?;
+        let url = self
+            .request
+            .validate_url()?
+            .as_deref()
+            .map(parse_url)
+            .transpose()?;
         if let (Some(url), Some(guard)) = (&url, guard(service.vendor_network)) {
             let checked = guard.check(url, RESOLVE_TIMEOUT).await;
             checked.map_err(|rejection| {
@@ -135,7 +142,12 @@ impl ConfirmableChange for VendorPut {
     async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let description = VendorDescription {
             adapter: self.request.validate_adapter(service.environment)?,
-            url: self.request.validate_url()?.map(parse_url).transpose()?,
+            url: self
+                .request
+                .validate_url()?
+                .as_deref()
+                .map(parse_url)
+                .transpose()?,
             concurrency: self.request.validate_concurrency()?,
             credentials_changed: self.request.credentials.is_some(),
         };

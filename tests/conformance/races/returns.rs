@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use vouchsafe_actors::ports::record::{Record, Verdict};
 use vouchsafe_actors::ports::store::CommitError;
+use vouchsafe_domain::product::CodeScope;
 use vouchsafe_domain::stock::{ClaimedStock, UnclaimableStock};
 use vouchsafe_domain::voucher::StockVoucher;
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
@@ -15,7 +16,8 @@ use vouchsafe_simulation::conformance::{
     assert_committed, cancel_order, claimed_vouchers,
 };
 use vouchsafe_store::{
-    AuditActor, ReleaseGround, ReleaseOutcome, ReleasedPart, SoldVoucher, SoldVoucherOutcome, StockRelease,
+    AuditActor, CodeMatch, ReleaseGround, ReleaseOutcome, ReleasedPart, SoldVoucher, SoldVoucherOutcome,
+    StockRelease,
 };
 
 use crate::subject::PgSubject;
@@ -42,14 +44,17 @@ async fn name_by_code(subject: &PgSubject, voucher: &StockVoucher) -> SoldVouche
         code: &code,
         ..CodeParts::default()
     };
-    let index = VAULT.blind_index("gift", &VoucherCode::parse(parts).unwrap());
+    let index = VAULT.blind_index(CodeScope::exact("gift"), &VoucherCode::parse(parts).unwrap());
     sqlx::query("UPDATE codes SET blind_index = $2 WHERE code_id = (SELECT s.code_id FROM stock AS s WHERE s.stock_id = $1)")
         .bind(voucher.stock_id.0)
         .bind(&index.as_bytes()[..])
         .execute(subject.pool())
         .await
         .unwrap();
-    SoldVoucher::Code(index)
+    SoldVoucher::Code(CodeMatch {
+        blind_index: index,
+        code_index: None,
+    })
 }
 
 /// Sells the vouchers to the order "k". Returns one cancellation of it per name.

@@ -54,7 +54,7 @@ pub fn put_product(operation: Operation) -> Operation {
             CATALOGUE,
             "Create or replace a product",
             "Replaces all fields; omitted ones get their default. Brand and currency cannot change after stock was \
-             imported.",
+             imported, `code_case` not after stock of the brand was; it is the same for all products of a brand.",
         )
         .json_body::<ProductRequest>(request)
         .ok::<ProductView<'_>>("Replaced.", product())
@@ -71,6 +71,7 @@ fn product() -> Value {
     product["approval"] = "rule".into();
     product["returnable"] = false.into();
     product["code_identity"] = "code".into();
+    product["code_case"] = "exact".into();
     product["min_validity_days"] = 0.into();
     product["low_stock_at"] = 20.into();
     product["discontinued"] = false.into();

@@ -1,7 +1,7 @@
 //! Catalogue: categories and products, with the import of a product's vouchers.
 
 use vouchsafe_domain::operator::Role;
-use vouchsafe_domain::product::{ApprovalPolicy, CodeIdentity, ExpiryKind, SupplyRoute};
+use vouchsafe_domain::product::{ApprovalPolicy, CodeCase, CodeIdentity, ExpiryKind, SupplyRoute};
 
 use super::audit_of;
 use super::supply::{EXPIRY_COLUMNS, LEVEL_COLUMNS};
@@ -9,7 +9,7 @@ use crate::api::Method;
 use crate::page::{Action, Input, InputKind, List, Object, Page, Section, Source, View, col, labels};
 
 /// The definition of a product. A change replaces all of it, so the form begins with the current values.
-const PRODUCT: [Input; 18] = [
+const PRODUCT: [Input; 19] = [
     Input::line("name", "Name").prefilled(),
     Input::line("brand", "Brand")
         .prefilled()
@@ -61,6 +61,13 @@ const PRODUCT: [Input; 18] = [
     )
     .prefilled(),
     Input::new(
+        "code_case",
+        "Case of codes",
+        InputKind::Choice(labels::<CodeCase>),
+    )
+    .prefilled()
+    .hint("ignored: codes that differ only in case are one. Cannot change once the brand has stock."),
+    Input::new(
         "returnable",
         "The vendor accepts returned vouchers",
         InputKind::Flag,
@@ -105,8 +112,8 @@ const CHANGE_PRODUCT: Action = put_product("change", "Change")
     .done("The product was changed. It applies to new orders.");
 
 /// The definition of a product after another input.
-const fn with(first: Input) -> [Input; 19] {
-    let mut inputs = [first; 19];
+const fn with(first: Input) -> [Input; 20] {
+    let mut inputs = [first; 20];
     let mut index = 0;
     while index < PRODUCT.len() {
         inputs[index + 1] = PRODUCT[index];
@@ -192,6 +199,7 @@ pub(super) static PAGES: [Page; 3] = [
                 col("Approval", "approval"),
                 col("Returnable", "returnable"),
                 col("Codes are unique by", "code_identity"),
+                col("Case of codes", "code_case"),
                 col("Least validity in days", "min_validity_days"),
                 col("Low stock at", "low_stock_at"),
                 col("Discontinued", "discontinued"),

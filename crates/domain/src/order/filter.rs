@@ -16,6 +16,7 @@ pub struct OrderFilter {
     #[cfg_attr(feature = "clap", arg(long, value_parser = crate::arguments::enum_parser::<OrderStatus>()))]
     pub status: Option<OrderStatus>,
     /// Filter by the reference in the order.
+    #[serde(default, deserialize_with = "crate::identifier::deserialize_filter")]
     #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::FilterText>, inline, example = "po-1001"))]
     #[cfg_attr(feature = "clap", arg(long))]
     pub reference: Option<String>,

@@ -3,7 +3,9 @@
 use serde::Serialize;
 use time::OffsetDateTime;
 
-use super::{ApprovalPolicy, CodeIdentity, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute};
+use super::{
+    ApprovalPolicy, CodeCase, CodeIdentity, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute,
+};
 use crate::money::{Currency, Money};
 
 /// A product with all of its fields.
@@ -43,6 +45,8 @@ pub struct ProductView<'a> {
     returnable: bool,
     /// What identifies a voucher among those of the brand.
     code_identity: CodeIdentity,
+    /// Whether the case of codes counts.
+    code_case: CodeCase,
     /// Minimum remaining validity of an allocated voucher. Days.
     min_validity_days: u16,
     /// Number of free vouchers below which availability is `LOW_STOCK`.
@@ -100,6 +104,7 @@ impl<'a> ProductView<'a> {
             approval: product.approval,
             returnable: product.returnable,
             code_identity: product.code_identity,
+            code_case: product.code_case,
             min_validity_days: product.min_validity_days,
             low_stock_at: product.low_stock_at,
             discontinued: product.discontinued,

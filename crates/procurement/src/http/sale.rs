@@ -145,10 +145,10 @@ impl VoucherBody<'_> {
             return Err(InvalidResponse::NegativePrice { index });
         }
         let code = self.code(index)?;
-        if part_text(&code, CodePart::Code) == self.reference {
+        let reference: VendorReference = self.reference.parse().map_err(|_| schema_error("reference"))?;
+        if part_text(&code, CodePart::Code) == reference.as_str() {
             return Err(InvalidResponse::ReferenceIsCode { index });
         }
-        let reference: VendorReference = self.reference.parse().map_err(|_| schema_error("reference"))?;
         Ok(VendorVoucher {
             reference,
             code,

@@ -31,8 +31,8 @@ pub async fn first_leaked_code(
         let code = VoucherCode::parse(parts).ok()?;
         // The blind index finds a code without a PIN that has no code index yet.
         Some([
-            vault.code_index(&product.brand, &code),
-            vault.blind_index(&product.brand, &code),
+            vault.code_index(product.code_scope(), &code),
+            vault.blind_index(product.code_scope(), &code),
         ])
     };
     let indexes: Vec<_> = lines.iter().map(index).collect();

@@ -73,22 +73,22 @@ impl ProcurementService {
         let product = catalogue
             .get(&request.product_id)
             .ok_or(IntakeError::ProductChanged)?;
+        let sku = Sku {
+            product_id: request.product_id.clone(),
+            denomination: request.denomination.amount,
+        };
         let target = ImportTarget {
-            sku: Sku {
-                product_id: request.product_id.clone(),
-                denomination: request.denomination.amount,
-            },
-            brand: product.brand.clone(),
+            // Of the purchase: the import fails if the product's is another by now.
             currency: request.denomination.currency,
-            code_identity: product.code_identity,
+            ..ImportTarget::new(product, sku)
         };
         let vault = self.keyring.sealing_vault().await?;
         let ids = self.store.stock.generate_ids(vouchers.len()).await?;
         let seal = |(voucher, code_id): (&&VendorVoucher, _)| -> Result<NewVoucher, IntakeError> {
             Ok(NewVoucher {
                 code_id,
-                blind_index: vault.blind_index(&target.brand, &voucher.code),
-                code_index: vault.code_index(&target.brand, &voucher.code),
+                blind_index: vault.blind_index(target.code_scope(), &voucher.code),
+                code_index: vault.code_index(target.code_scope(), &voucher.code),
                 sealed: vault.seal(code_id, &target.sku, &voucher.code)?,
                 expiry: voucher.expiry,
                 vendor_reference: Some(voucher.reference.to_string()),

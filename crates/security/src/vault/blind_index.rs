@@ -4,16 +4,18 @@
 //! without knowing the code: the blind index of brand, code and PIN, and the code index of brand and code, which finds
 //! the same code with another PIN. The key never changes; beyond this it derives the keys of the audit checkpoints, of request
 //! fingerprints and of the rows that grant access. The brand is compared trimmed and
-//! without regard to case, code and PIN exactly as stored (trimmed). There is no Unicode normalisation: vendors print
-//! codes in ASCII, and two encodings of a letter count as two codes.
+//! without regard to case. Brand, code and PIN are identifiers: another spelling that looks the same has the same index, also one that
+//! an earlier version stored.
 //!
 //! An attacker with both the key and the index could find short codes by trying them all. The key is therefore stored
 //! wrapped like the data keys, and the index is never shown.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use vouchsafe_domain::product::{CodeCase, CodeScope};
 
 use super::aead::KeyBytes;
 use super::checkpoint_key::CheckpointKey;
@@ -54,14 +56,14 @@ impl BlindIndexKey {
 
     /// Index of brand, code and PIN. Brand and code are prefixed with their lengths and the PIN comes last, so that the
     /// parts cannot run into each other.
-    pub(super) fn compute(&self, brand: &str, code: &VoucherCode) -> BlindIndex {
-        let (code, pin) = code.identity();
-        self.hash(&[], brand, code, pin)
+    pub(super) fn compute(&self, scope: CodeScope<'_>, code: &VoucherCode) -> BlindIndex {
+        let [code, pin] = code.identity();
+        self.hash(&[], scope, &code, &pin)
     }
 
     /// Index of brand and code.
-    pub(super) fn compute_without_pin(&self, brand: &str, code: &VoucherCode) -> BlindIndex {
-        self.hash(&CODE_INDEX_PREFIX, brand, code.identity().0, "")
+    pub(super) fn compute_without_pin(&self, scope: CodeScope<'_>, code: &VoucherCode) -> BlindIndex {
+        self.hash(&CODE_INDEX_PREFIX, scope, &code.identity()[0], "")
     }
 
     /// Derives a key for another purpose. Read as the length of a brand, the first eight bytes of `context` must exceed every brand: no
@@ -77,8 +79,13 @@ impl BlindIndexKey {
         mac
     }
 
-    fn hash(&self, prefix: &[u8], brand: &str, code: &str, pin: &str) -> BlindIndex {
-        let brand = brand.trim().to_lowercase();
+    fn hash(&self, prefix: &[u8], scope: CodeScope<'_>, code: &str, pin: &str) -> BlindIndex {
+        let brand = scope.brand_key();
+        let [code, pin] = [code, pin].map(|text| match scope.case {
+            CodeCase::Exact => Cow::Borrowed(text),
+            CodeCase::Ignored => Cow::Owned(text.to_lowercase()),
+        });
+        let (code, pin) = (&*code, &*pin);
         let framed = self
             .mac()
             .chain_update(prefix)
@@ -109,7 +116,7 @@ mod tests {
             ..CodeParts::default()
         })
         .unwrap();
-        BlindIndexKey::new(Zeroizing::new([key; 32])).compute(brand, &code)
+        BlindIndexKey::new(Zeroizing::new([key; 32])).compute(CodeScope::exact(brand), &code)
     }
 
     #[test]
@@ -130,6 +137,44 @@ mod tests {
     }
 
     #[test]
+    fn index_ignores_case_where_the_brand_says_so() {
+        let key = BlindIndexKey::new(Zeroizing::new([1; 32]));
+        let index = |case, code: &str, pin: &str| {
+            let parts = CodeParts {
+                code,
+                pin: Some(pin),
+                ..CodeParts::default()
+            };
+            let code = VoucherCode::parse(parts).unwrap();
+            let scope = CodeScope { brand: "Acme", case };
+            (key.compute(scope, &code), key.compute_without_pin(scope, &code))
+        };
+        assert_eq!(
+            index(CodeCase::Ignored, "ab-\u{e9}", "X"),
+            index(CodeCase::Ignored, "AB-E\u{301}", "x")
+        );
+        assert_ne!(
+            index(CodeCase::Exact, "ab-1", "x"),
+            index(CodeCase::Exact, "AB-1", "x")
+        );
+        assert_eq!(
+            index(CodeCase::Exact, "ab-1", "x"),
+            index(CodeCase::Ignored, "AB-1", "X")
+        );
+    }
+
+    #[test]
+    fn index_of_a_stored_code_ignores_its_old_spelling() {
+        let key = BlindIndexKey::new(Zeroizing::new([1; 32]));
+        let stored = b"\x01\x00\x08AB-1\xe2\x80\x8b2\x00\x00\x00\x00\x00\x00";
+        let stored = VoucherCode::decode(stored).unwrap();
+        assert_eq!(
+            key.compute(CodeScope::exact("A\u{200b}cme"), &stored),
+            index(1, "Acme", "AB-12", None)
+        );
+    }
+
+    #[test]
     fn index_ignores_serial_and_url() {
         let parts = CodeParts {
             code: "AB",
@@ -138,7 +183,7 @@ mod tests {
             url: Some("https://x.example"),
         };
         let code = VoucherCode::parse(parts).unwrap();
-        let with = BlindIndexKey::new(Zeroizing::new([1; 32])).compute("Acme", &code);
+        let with = BlindIndexKey::new(Zeroizing::new([1; 32])).compute(CodeScope::exact("Acme"), &code);
         assert_eq!(with, index(1, "Acme", "AB", None));
     }
 
@@ -167,7 +212,7 @@ mod tests {
                 ..CodeParts::default()
             };
             let code = VoucherCode::parse(parts).unwrap();
-            BlindIndexKey::new(Zeroizing::new([1; 32])).compute_without_pin(brand, &code)
+            BlindIndexKey::new(Zeroizing::new([1; 32])).compute_without_pin(CodeScope::exact(brand), &code)
         };
         let one = code_index("Acme", "AB-12", Some("42"));
         assert_eq!(code_index(" acme", "AB-12 ", None), one);
@@ -200,7 +245,8 @@ mod tests {
             ..CodeParts::default()
         };
         let code = VoucherCode::parse(parts).unwrap();
-        let found = BlindIndexKey::new(Zeroizing::new([1; 32])).compute_without_pin("Acme", &code);
+        let found =
+            BlindIndexKey::new(Zeroizing::new([1; 32])).compute_without_pin(CodeScope::exact("Acme"), &code);
         assert_eq!(found.as_bytes(), &expected);
         assert_eq!(format!("{:?}", index(1, "Acme", "AB", None)), "BlindIndex(***)");
     }

@@ -1,13 +1,15 @@
 //! Voucher code in plaintext.
 //!
-//! The text is trimmed, free of control characters and bounded in length, so that a code has one spelling. The type has
+//! Each text is an identifier (`vouchsafe_domain::identifier`) of bounded length, so that a code has one spelling. The type has
 //! no `Serialize` and no `==`, its `Debug` output is redacted, and it is wiped when dropped; only the retrieval
 //! endpoint reads its parts for a response.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use strum::{IntoStaticStr, VariantArray};
 use url::Url;
+use vouchsafe_domain::identifier::{self, ForbiddenCharacter};
 use zeroize::Zeroizing;
 
 /// First byte of an encoded code. Another layout gets another byte; this one stays readable.
@@ -54,9 +56,12 @@ pub enum InvalidCode {
     Missing,
     #[error("{part} has {bytes} bytes; at most {} are allowed", part.max_bytes())]
     TooLong { part: CodePart, bytes: usize },
-    /// A control character, as broken imports contain them.
-    #[error("{part} contains a control character")]
-    Control { part: CodePart },
+    /// As broken imports and pasted texts contain them.
+    #[error("{part} contains a {character}")]
+    Forbidden {
+        part: CodePart,
+        character: ForbiddenCharacter,
+    },
     /// For example a `javascript:` URL.
     #[error("url is not an http or https URL with a host")]
     NotAWebUrl,
@@ -72,7 +77,7 @@ pub struct VoucherCode {
 }
 
 impl VoucherCode {
-    /// Validates the texts and trims white space at both ends.
+    /// Validates the texts and normalizes them. Two spellings of a text become one.
     ///
     /// # Errors
     /// [`InvalidCode`] for the first invalid part.
@@ -91,9 +96,12 @@ impl VoucherCode {
         let pin = validate_part(CodePart::Pin, optional(pin))?;
         let serial = validate_part(CodePart::Serial, optional(serial))?;
         let url = validate_part(CodePart::Url, optional(url))?;
-        if !url.is_empty() && !is_web_url(&url) {
-            return Err(InvalidCode::NotAWebUrl);
-        }
+        let url = if url.is_empty() {
+            url
+        } else {
+            let normalized = parse_web_url(&url).ok_or(InvalidCode::NotAWebUrl)?;
+            check_length(CodePart::Url, Zeroizing::new(normalized.into()))?
+        };
         Ok(Self {
             texts: [code, pin, serial, url],
         })
@@ -109,10 +117,11 @@ impl VoucherCode {
         parts.filter(|(_, text)| !text.is_empty())
     }
 
-    /// Code and PIN (empty if absent), which identify a code of a brand.
-    pub(super) fn identity(&self) -> (&str, &str) {
+    /// Code and PIN (empty if absent), which identify a code of a brand. One that an earlier version stored in another spelling has
+    /// the same identity.
+    pub(super) fn identity(&self) -> [Cow<'_, str>; 2] {
         let [code, pin, ..] = &self.texts;
-        (code, pin)
+        [code, pin].map(|text| identifier::normalize_stored(text))
     }
 
     /// A version byte, then each part after its two-byte big-endian length.
@@ -154,28 +163,29 @@ impl fmt::Debug for VoucherCode {
 }
 
 fn validate_part(part: CodePart, text: &str) -> Result<Zeroizing<String>, InvalidCode> {
-    let text = text.trim();
-    if text.len() > part.max_bytes() {
-        return Err(InvalidCode::TooLong {
-            part,
-            bytes: text.len(),
-        });
-    }
-    if text.contains(char::is_control) {
-        return Err(InvalidCode::Control { part });
-    }
-    Ok(Zeroizing::new(text.to_owned()))
+    let normalized = identifier::normalize(text);
+    let normalized = normalized.map_err(|character| InvalidCode::Forbidden { part, character })?;
+    check_length(part, Zeroizing::new(normalized.into_owned()))
 }
 
-/// Whether the text is an absolute `http` or `https` URL with a host. The prefix is checked on the text itself: the parser
-/// also accepts `https:example.com` and `https:/example.com`, which not every client does.
-fn is_web_url(text: &str) -> bool {
+fn check_length(part: CodePart, text: Zeroizing<String>) -> Result<Zeroizing<String>, InvalidCode> {
+    let bytes = text.len();
+    if bytes > part.max_bytes() {
+        return Err(InvalidCode::TooLong { part, bytes });
+    }
+    Ok(text)
+}
+
+/// Parses an absolute `http` or `https` URL with a host. The prefix is checked on the text itself: the parser also accepts
+/// `https:example.com` and `https:/example.com`, which not every client does.
+fn parse_web_url(text: &str) -> Option<Url> {
     let has_prefix = ["http://", "https://"].iter().any(|prefix| {
         text.get(..prefix.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
             && !text[prefix.len()..].starts_with(['/', '\\'])
     });
-    has_prefix && Url::parse(text).is_ok_and(|url| url.has_host())
+    let url = Url::parse(text).ok().filter(|_| has_prefix);
+    url.filter(Url::has_host)
 }
 
 fn read_text(rest: &mut &[u8]) -> Option<Zeroizing<String>> {

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::product::{CodeScope, Sku};
 
 use super::aead::{Cipher, NONCE_BYTES};
 use super::blind_index::{BlindIndex, BlindIndexKey};
@@ -216,14 +216,14 @@ impl Vault {
 
     /// The blind index of a code and its PIN, which detects duplicates within a brand.
     #[must_use]
-    pub fn blind_index(&self, brand: &str, code: &VoucherCode) -> BlindIndex {
-        self.blind_index.compute(brand, code)
+    pub fn blind_index(&self, scope: CodeScope<'_>, code: &VoucherCode) -> BlindIndex {
+        self.blind_index.compute(scope, code)
     }
 
     /// The index of a code without its PIN, which finds the same code with another PIN within a brand.
     #[must_use]
-    pub fn code_index(&self, brand: &str, code: &VoucherCode) -> BlindIndex {
-        self.blind_index.compute_without_pin(brand, code)
+    pub fn code_index(&self, scope: CodeScope<'_>, code: &VoucherCode) -> BlindIndex {
+        self.blind_index.compute_without_pin(scope, code)
     }
 }
 

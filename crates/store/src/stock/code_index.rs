@@ -1,4 +1,4 @@
-//! Code indexes of codes that version 0.2.0 stored without one.
+//! Indexes of codes that version 0.2.0 stored without a code index, and whose blind index is of their text as it was typed.
 //!
 //! The index is keyed, so SQL cannot compute it: the service decrypts the codes in batches and stores their indexes. Until none
 //! is left, nothing is imported.
@@ -8,7 +8,7 @@ use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::product::{ProductId, Sku};
+use vouchsafe_domain::product::{CodeCase, CodeScope, ProductId, Sku};
 use vouchsafe_security::vault::blind_index::BlindIndex;
 use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
 
@@ -27,14 +27,33 @@ pub struct UnindexedCode {
     pub sku: Sku,
     /// Of its product.
     pub brand: String,
+    pub code_case: CodeCase,
     pub sealed: SealedBlob,
 }
 
-/// The code index of a code; `None` if the code cannot be decrypted.
+impl UnindexedCode {
+    /// Among which codes it occurs once.
+    #[must_use]
+    pub fn code_scope(&self) -> CodeScope<'_> {
+        CodeScope {
+            brand: &self.brand,
+            case: self.code_case,
+        }
+    }
+}
+
+/// The indexes of a code; `None` if the code cannot be decrypted.
 #[derive(Debug)]
 pub struct CodeIndexUpdate {
     pub code_id: CodeId,
-    pub code_index: Option<BlindIndex>,
+    pub indexes: Option<CodeIndexes>,
+}
+
+/// The indexes of a code as an import computes them.
+#[derive(Debug, Clone, Copy)]
+pub struct CodeIndexes {
+    pub blind_index: BlindIndex,
+    pub code_index: BlindIndex,
 }
 
 impl Stock {
@@ -46,6 +65,7 @@ impl Stock {
     pub async fn list_unindexed_codes(&self) -> Result<Vec<UnindexedCode>, StoreError> {
         let statement = sqlx::query!(
             r#"SELECT c.code_id, c.product_id AS "product_id: ProductId", c.denomination AS "denomination: Amount", p.brand,
+                      p.code_case AS "code_case: CodeCase",
                       c.key_id, c.nonce, c.ciphertext
                  FROM (SELECT * FROM codes WHERE code_index IS NULL LIMIT $1) AS c
                  JOIN products AS p ON p.product_id = c.product_id
@@ -60,6 +80,7 @@ impl Stock {
                     denomination: row.denomination,
                 },
                 brand: row.brand,
+                code_case: row.code_case,
                 sealed: sealed_blob(row.key_id, row.nonce, row.ciphertext)?,
             })
         });
@@ -90,17 +111,27 @@ async fn store_code_indexes(
     if !is_locked.fetch_one(&mut *transaction).await? {
         return Ok(Vec::new());
     }
-    let indexes = updates.iter().map(|update| update.code_index.as_ref());
-    let indexes: Vec<Option<&[u8]>> = indexes
-        .map(|index| index.map(|index| &index.as_bytes()[..]))
-        .collect();
+    let column = |of: fn(&CodeIndexes) -> &BlindIndex| {
+        let indexes = updates.iter().map(|update| update.indexes.as_ref());
+        let bytes = indexes.map(|indexes| indexes.map(|indexes| &of(indexes).as_bytes()[..]));
+        bytes.collect::<Vec<Option<&[u8]>>>()
+    };
     let shared = sqlx::query!(
         r#"WITH computed AS (
-            SELECT n.code_id, n.code_index, row_number() OVER (PARTITION BY n.code_index ORDER BY n.code_id) AS occurrence
-              FROM unnest($1::bigint[], $2::bytea[]) AS n (code_id, code_index)
+            SELECT n.code_id, n.code_index, row_number() OVER (PARTITION BY n.code_index ORDER BY n.code_id) AS occurrence,
+                   n.blind_index, row_number() OVER (PARTITION BY n.blind_index ORDER BY n.code_id) AS spelling
+              FROM unnest($1::bigint[], $2::bytea[], $3::bytea[]) AS n (code_id, code_index, blind_index)
          )
          UPDATE codes AS c
-            SET code_index = CASE
+            SET blind_index = CASE
+                    -- Two stored spellings of one voucher: the later one keeps the index of its text.
+                    WHEN n.blind_index IS NOT NULL
+                     AND n.spelling = 1
+                     AND NOT EXISTS (SELECT FROM codes AS x WHERE x.blind_index = n.blind_index)
+                    THEN n.blind_index
+                    ELSE c.blind_index
+                END,
+                code_index = CASE
                     WHEN n.code_index IS NOT NULL
                      AND n.occurrence = 1
                      AND NOT EXISTS (SELECT FROM codes AS x WHERE x.code_index = n.code_index)
@@ -109,9 +140,10 @@ async fn store_code_indexes(
                 END
            FROM computed AS n
           WHERE c.code_id = n.code_id AND c.code_index IS NULL
-         RETURNING c.code_id, (n.code_index IS NOT NULL AND c.code_index = c.blind_index) AS "is_shared!""#,
+         RETURNING c.code_id, (n.code_index IS NOT NULL AND c.code_index <> n.code_index) AS "is_shared!""#,
         &updates.iter().map(|update| update.code_id.0).collect::<Vec<_>>(),
-        indexes as _,
+        column(|indexes| &indexes.code_index) as _,
+        column(|indexes| &indexes.blind_index) as _,
     );
     let shared = shared.fetch_all(&mut *transaction).await?;
     let shared = shared.into_iter().filter(|row| row.is_shared);

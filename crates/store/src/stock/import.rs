@@ -12,7 +12,7 @@ use sqlx::PgConnection;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::Currency;
-use vouchsafe_domain::product::CodeIdentity;
+use vouchsafe_domain::product::{CodeCase, CodeIdentity};
 use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_security::vault::blind_index::BlindIndex;
 
@@ -122,6 +122,7 @@ async fn check_target(
 ) -> Result<TargetState, sqlx::Error> {
     let found = sqlx::query!(
         r#"SELECT brand, currency AS "currency: Currency", code_identity AS "code_identity: CodeIdentity",
+                  code_case AS "code_case: CodeCase",
                   EXISTS (SELECT FROM codes WHERE code_index IS NULL) AS "is_incomplete!"
              FROM products
             WHERE product_id = $1
@@ -133,6 +134,7 @@ async fn check_target(
         product.brand == target.brand
             && product.currency == target.currency
             && product.code_identity == target.code_identity
+            && product.code_case == target.code_case
     });
     Ok(match product {
         None => TargetState::Changed,

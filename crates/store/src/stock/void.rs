@@ -23,8 +23,35 @@ const MAX_CHUNKS: usize = 10;
 pub enum VoidTarget {
     /// All free vouchers of a SKU.
     Sku(Sku),
-    /// Codes of a product, by their blind indexes.
-    Codes(ProductId, Vec<BlindIndex>),
+    /// Codes of a product.
+    Codes(ProductId, Vec<CodeMatch>),
+}
+
+/// Which stored codes a code in a list of an operator names.
+#[derive(Debug, Clone, Copy)]
+pub struct CodeMatch {
+    /// Of code and PIN. Comes first.
+    pub blind_index: BlindIndex,
+    /// Of the code with any PIN, if the product's vouchers are identified by it.
+    pub code_index: Option<BlindIndex>,
+}
+
+impl CodeMatch {
+    /// The columns of several: blind indexes and code indexes.
+    pub(crate) fn columns<'a>(
+        matches: impl Iterator<Item = Option<&'a Self>>,
+    ) -> (Vec<Option<&'a [u8]>>, Vec<Option<&'a [u8]>>) {
+        let bytes = |index: &'a BlindIndex| &index.as_bytes()[..];
+        matches
+            .map(|found| {
+                let code_index = found.and_then(|found| found.code_index.as_ref());
+                (
+                    found.map(|found| bytes(&found.blind_index)),
+                    code_index.map(bytes),
+                )
+            })
+            .unzip()
+    }
 }
 
 /// Result of a void.
@@ -152,20 +179,30 @@ struct CodeRow {
 async fn find(
     connection: &mut PgConnection,
     product_id: &ProductId,
-    codes: &[BlindIndex],
+    codes: &[CodeMatch],
 ) -> Result<Vec<CodeRow>, sqlx::Error> {
+    let (blind_indexes, code_indexes) = CodeMatch::columns(codes.iter().map(Some));
     sqlx::query_as!(
         CodeRow,
-        r#"SELECT DISTINCT ON (n.position) n.position AS "position!", c.denomination AS "denomination: Amount",
+        r#"SELECT DISTINCT ON (n.position) n.position AS "position!", c.denomination AS "denomination!: Amount",
                 s.stock_id, a.order_id AS "order_id?: OrderId"
-           FROM unnest($2::bytea[]) WITH ORDINALITY AS n (blind_index, position)
-           JOIN codes AS c ON c.blind_index = n.blind_index
+           FROM unnest($2::bytea[], $3::bytea[]) WITH ORDINALITY AS n (blind_index, code_index, position)
+          CROSS JOIN LATERAL (
+                SELECT c.code_id, c.product_id, c.denomination, 1 AS preference
+                  FROM codes AS c
+                 WHERE c.blind_index = n.blind_index
+                 UNION ALL
+                SELECT c.code_id, c.product_id, c.denomination, 2
+                  FROM codes AS c
+                 WHERE c.code_index = n.code_index
+               ) AS c
            JOIN stock AS s ON s.code_id = c.code_id
            LEFT JOIN allocations AS a ON a.stock_id = s.stock_id
           WHERE c.product_id = $1
-          ORDER BY n.position, s.stock_id DESC"#,
+          ORDER BY n.position, c.preference, s.stock_id DESC"#,
         product_id as _,
-        codes.iter().map(|code| &code.as_bytes()[..]).collect::<Vec<_>>() as _,
+        blind_indexes as _,
+        code_indexes as _,
     )
     .fetch_all(connection)
     .await

@@ -8,7 +8,7 @@ use vouchsafe_domain::event_kind::EventKinds;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::Webhook;
 use vouchsafe_security::vault::fingerprint::FingerprintKey;
-use vouchsafe_security::webhook_url::AuditedUrl;
+use vouchsafe_security::webhook_url::{AuditedUrl, normalize_url};
 
 use super::change::{revoke_lease, set_enabled, write_url_entry};
 use super::{MAX_WEBHOOKS, find, stored_kinds};
@@ -20,7 +20,7 @@ pub struct PutWebhookRequest {
     pub partner_id: PartnerId,
     /// `None` updates the endpoint with this URL or creates one.
     pub webhook_id: Option<WebhookId>,
-    /// `None` keeps the URL of the endpoint with this id.
+    /// Normalized. `None` keeps the URL of the endpoint with this id.
     pub url: Option<String>,
     pub kinds: Option<EventKinds>,
     pub description: Option<String>,
@@ -85,9 +85,10 @@ async fn put(
         request.partner_id as _,
     );
     let existing = existing.fetch_all(&mut *transaction).await?;
+    // An earlier version stored the URL as it was sent.
     let with_url = existing
         .iter()
-        .find(|webhook| Some(&webhook.url) == request.url.as_ref());
+        .find(|webhook| Some(normalize_url(&webhook.url)) == request.url);
     let found = match request.webhook_id {
         None => with_url,
         Some(webhook_id) => {

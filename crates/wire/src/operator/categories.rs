@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use vouchsafe_domain::category::Category;
-use vouchsafe_domain::product::check_slug;
+use vouchsafe_domain::product::parse_slug;
 
 use super::text::validate_name;
 use crate::error_body::InvalidRequest;
@@ -28,15 +28,15 @@ impl CategoryRequest {
     ///
     /// # Errors
     /// `VALIDATION_FAILED` for an invalid id or name.
-    pub fn into_category(self, category_id: String) -> Result<Category, InvalidRequest> {
-        check_slug(&category_id).map_err(|error| InvalidRequest::field("category_id", error.to_string()))?;
-        if let Some(parent_id) = &self.parent_id {
-            check_slug(parent_id).map_err(|error| InvalidRequest::field("parent_id", error.to_string()))?;
-        }
+    pub fn into_category(self, category_id: &str) -> Result<Category, InvalidRequest> {
+        let slug = |field, id: &str| {
+            let slug = parse_slug(id).map(ToOwned::to_owned);
+            slug.map_err(|error| InvalidRequest::field(field, error.to_string()))
+        };
         Ok(Category {
-            category_id,
+            category_id: slug("category_id", category_id)?,
             name: validate_name("name", &self.name)?,
-            parent_id: self.parent_id,
+            parent_id: self.parent_id.map(|id| slug("parent_id", &id)).transpose()?,
         })
     }
 }

@@ -8,14 +8,15 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 #[cfg(feature = "clap")]
 use vouchsafe_domain::arguments::enum_parser;
+use vouchsafe_domain::catalogue::Catalogue;
 use vouchsafe_domain::iso_date;
 use vouchsafe_domain::money::{Amount, AmountText, Currency};
 use vouchsafe_domain::product::{
-    ApprovalPolicy, CodeIdentity, DenominationRange, ExpiryKind, ExpiryPolicy, Product, ProductId,
-    Redemption, SupplyRoute, check_slug, expiry_value_schema,
+    ApprovalPolicy, CodeCase, CodeIdentity, DenominationRange, ExpiryKind, ExpiryPolicy, Product, ProductId,
+    Redemption, SupplyRoute, expiry_value_schema, parse_slug,
 };
 
-use super::text::{validate_name, validate_text};
+use super::text::{validate_identifier, validate_name};
 use crate::error_body::{FieldError, InvalidRequest};
 use crate::json::{self, JsonObject};
 
@@ -144,6 +145,18 @@ pub struct ProductRequest {
         )
     )]
     code_identity: CodeIdentity,
+    /// Whether the case of codes counts; cannot change once the brand has stock. Default: as it is for the product or other products of
+    /// its brand, else `exact`.
+    #[serde(default, deserialize_with = "json::optional_enum_value")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_parser = enum_parser::<CodeCase>(),
+            help = "`ignored` if codes that differ only in case are one [default: as it is, or as for the brand]"
+        )
+    )]
+    code_case: Option<CodeCase>,
     /// Days for which a voucher must still be valid when it is allocated.
     #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::required")]
     #[schema(maximum = 3_650)]
@@ -228,17 +241,25 @@ impl FieldErrors {
 }
 
 impl ProductRequest {
-    /// Returns the product, or the errors of all fields.
+    /// Returns the product, or the errors of all fields. `catalogue` has the default of `code_case`.
     ///
     /// # Errors
     /// `VALIDATION_FAILED`.
-    pub fn into_product(self, product_id: ProductId, now: OffsetDateTime) -> Result<Product, InvalidRequest> {
+    pub fn into_product(
+        self,
+        product_id: ProductId,
+        catalogue: &Catalogue,
+        now: OffsetDateTime,
+    ) -> Result<Product, InvalidRequest> {
         let mut errors = FieldErrors::default();
         let name = errors.or_default(validate_name("name", &self.name));
-        let brand = errors.or_default(validate_text("brand", &self.brand, MAX_BRAND));
-        for (field, id) in [("category_id", &self.category_id), ("vendor", &self.vendor)] {
-            errors.or_none(field, check_slug(id).map_err(|error| error.to_string()));
-        }
+        let brand = errors.or_default(validate_identifier("brand", &self.brand, MAX_BRAND));
+        let mut slug = |field, id: &str| {
+            let slug = parse_slug(id).map(ToOwned::to_owned);
+            errors.or_none(field, slug.map_err(|error| error.to_string()))
+        };
+        let category_id = slug("category_id", &self.category_id).unwrap_or_default();
+        let vendor = slug("vendor", &self.vendor).unwrap_or_default();
         let countries = check_countries(self.countries, &mut errors);
         let denominations = parse_denominations(&self.denominations, self.currency, &mut errors);
         let range = self.denomination_range.as_ref();
@@ -263,12 +284,15 @@ impl ProductRequest {
         let (Some(expiry_policy), true) = (policy, errors.0.is_empty()) else {
             return Err(InvalidRequest::fields(errors.0));
         };
+        let code_case = self
+            .code_case
+            .unwrap_or_else(|| catalogue.code_case_of(&product_id, &brand));
         Ok(Product {
             product_id,
             name,
             brand,
-            category_id: self.category_id,
-            vendor: self.vendor,
+            category_id,
+            vendor,
             currency: self.currency,
             countries,
             denominations,
@@ -282,6 +306,7 @@ impl ProductRequest {
             approval: self.approval,
             returnable: self.returnable,
             code_identity: self.code_identity,
+            code_case,
             min_validity_days: self.min_validity_days,
             low_stock_at,
             discontinued: self.discontinued,

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+use vouchsafe_domain::identifier::normalize_stored;
 use vouchsafe_domain::search::{MAX_RESULTS, SearchResult};
 use vouchsafe_domain::text_schema::{FilterText, MAX_FILTER_BYTES};
 
@@ -33,7 +34,7 @@ impl FromStr for SearchText {
     type Err = InvalidSearchText;
 
     fn from_str(text: &str) -> Result<Self, InvalidSearchText> {
-        let text = text.trim();
+        let text = &*normalize_stored(text);
         let is_valid = !text.is_empty() && is_storable_text(text, MAX_FILTER_BYTES);
         is_valid.then(|| Self(text.to_owned())).ok_or(InvalidSearchText)
     }

@@ -1,8 +1,11 @@
 //! Request and response bodies of `/vendors`.
 
+use std::borrow::Cow;
+
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
+use vouchsafe_domain::identifier;
 use vouchsafe_domain::schema::HttpUrl;
 use vouchsafe_domain::vendor::{AdapterKind, Circuit, DEFAULT_CONCURRENCY, MAX_CONCURRENCY, Vendor};
 use vouchsafe_security::environment::Environment;
@@ -91,13 +94,16 @@ impl VendorRequest {
         }
     }
 
-    /// The URL as sent; required for `http`, forbidden for other adapters.
+    /// The URL, an identifier; required for `http`, forbidden for other adapters.
     ///
     /// # Errors
     /// `VALIDATION_FAILED`.
-    pub fn validate_url(&self) -> Result<Option<&str>, InvalidRequest> {
+    pub fn validate_url(&self) -> Result<Option<Cow<'_, str>>, InvalidRequest> {
         match (self.adapter, &self.url) {
-            (AdapterKind::Http, Some(url)) => Ok(Some(url)),
+            (AdapterKind::Http, Some(url)) => {
+                let url = identifier::normalize(url).map(Some);
+                url.map_err(|error| InvalidRequest::field("url", format!("remove the {error}")))
+            }
             (AdapterKind::Http, None) => Err(InvalidRequest::field("url", "required for the adapter `http`")),
             (AdapterKind::Mock | AdapterKind::Manual, None) => Ok(None),
             (AdapterKind::Mock | AdapterKind::Manual, Some(_)) => Err(http_only_error("url")),

@@ -2,6 +2,8 @@
 
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, SchemaType, Type};
 
+use vouchsafe_domain::identifier::{self, IDENTIFIER_PATTERN};
+
 use crate::error_body::InvalidRequest;
 
 /// Longest accepted overlap of a rotation: a week.
@@ -15,8 +17,8 @@ pub(super) struct TextLimit {
     max_chars: usize,
 }
 
-/// The partner's own reference of an order or a payout (contract §3).
-pub(super) const REFERENCE: TextLimit = TextLimit { max_chars: 128 };
+/// Longest reference of an order or a payout (contract §3), in characters.
+const MAX_REFERENCE: usize = 128;
 
 /// A reason or a description, which operators see too.
 pub(super) const DESCRIPTION: TextLimit = TextLimit { max_chars: 500 };
@@ -48,6 +50,29 @@ impl TextLimit {
             .max_length(Some(self.max_chars))
             .pattern(Some(NO_CONTROL_CHARACTERS))
     }
+}
+
+/// Normalizes the partner's own reference of an order or a payout, an identifier.
+pub(super) fn parse_reference(text: Option<&str>) -> Result<Option<String>, String> {
+    let Some(text) = text else {
+        return Ok(None);
+    };
+    let text = identifier::normalize(text).map_err(|error| format!("remove the {error}"))?;
+    if text.chars().count() > MAX_REFERENCE {
+        return Err(format!("expected at most {MAX_REFERENCE} characters"));
+    }
+    Ok(Some(text.into_owned()))
+}
+
+/// The schema of an optional reference.
+pub(super) fn reference_schema(description: &str) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+        .description(Some(format!(
+            "{description} Returned without white space at its ends and in Unicode form C; invisible characters are refused."
+        )))
+        .max_length(Some(MAX_REFERENCE))
+        .pattern(Some(IDENTIFIER_PATTERN))
 }
 
 /// The overlap of a rotation in seconds.

@@ -21,7 +21,7 @@ use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::Money;
 use vouchsafe_domain::order::{FulfilmentSource, Order, PendingReason};
 use vouchsafe_domain::product::{CodeIdentity, Product, ProductId, Sku};
-use vouchsafe_store::{AuditActor, StockOrigin};
+use vouchsafe_store::{AuditActor, ImportTarget, StockOrigin};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::orders::fulfil::{FulfilReport, FulfilRequest};
 use vouchsafe_wire::operator::stock::row::{CODE_CONFLICT, VoucherRow};
@@ -160,8 +160,8 @@ async fn filter_new(
 ) -> Result<Vec<VoucherRow>, ApiError> {
     let vault = service.keyring.vault();
     let index = |row: &VoucherRow| {
-        let (brand, code) = (&product.brand, &row.code);
-        [vault.blind_index(brand, code), vault.code_index(brand, code)]
+        let (scope, code) = (product.code_scope(), &row.code);
+        [vault.blind_index(scope, code), vault.code_index(scope, code)]
     };
     let indexes: Vec<_> = rows.iter().map(index).collect();
     let candidates = indexes.iter().flatten().copied().collect();
@@ -251,7 +251,7 @@ async fn store_for_order(
     pending_lines: &[PendingLine],
     actor: &AuditActor,
 ) -> Result<u64, ApiError> {
-    let target = ingest::import_target(product, sku.clone());
+    let target = ImportTarget::new(product, sku.clone());
     let batch = service
         .operator_store
         .stock

@@ -90,7 +90,7 @@ fn parse_target(
         default_expiry: fixed_date(product),
     };
     let vendor = product.vendor.clone();
-    Ok((ingest::import_target(product, sku), vendor, expiry_defaults))
+    Ok((ImportTarget::new(product, sku), vendor, expiry_defaults))
 }
 
 /// Opens the batch that the query names, of an existing vendor.

@@ -1,11 +1,13 @@
 //! Encrypts vouchers on a blocking thread, commits them as one transaction and notifies the shelf.
 
 use actix_web::web;
-use vouchsafe_domain::product::{Product, Sku};
+use vouchsafe_domain::product::{CodeIdentity, Product};
+use vouchsafe_security::vault::code::VoucherCode;
 use vouchsafe_security::vault::seal::{SealError, Vault};
 use vouchsafe_store::keyring::KeyringError;
 use vouchsafe_store::{
-    AuditActor, ImportOutcome, ImportSummary, ImportTarget, NewStockIds, NewVoucher, StockBatch, StockOrigin,
+    AuditActor, CodeMatch, ImportOutcome, ImportSummary, ImportTarget, NewStockIds, NewVoucher, StockBatch,
+    StockOrigin,
 };
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::stock::row::VoucherRow;
@@ -13,13 +15,20 @@ use vouchsafe_wire::operator::stock::row::VoucherRow;
 use crate::api::error::ApiError;
 use crate::service::Service;
 
+/// Which stored codes a code in a list names: the card whatever its PIN, where the product's vouchers are identified by the code.
 #[must_use]
-pub(in crate::api::operator) fn import_target(product: &Product, sku: Sku) -> ImportTarget {
-    ImportTarget {
-        sku,
-        brand: product.brand.clone(),
-        currency: product.currency,
-        code_identity: product.code_identity,
+pub(in crate::api::operator) fn code_match(
+    vault: &Vault,
+    product: &Product,
+    code: &VoucherCode,
+) -> CodeMatch {
+    let code_index = match product.code_identity {
+        CodeIdentity::Code => Some(vault.code_index(product.code_scope(), code)),
+        CodeIdentity::CodeAndPin => None,
+    };
+    CodeMatch {
+        blind_index: vault.blind_index(product.code_scope(), code),
+        code_index,
     }
 }
 
@@ -34,8 +43,8 @@ pub(in crate::api::operator) fn seal_batch(
     let seal = |(row, &code_id): (&VoucherRow, _)| {
         Ok::<_, SealError>(NewVoucher {
             code_id,
-            blind_index: vault.blind_index(&target.brand, &row.code),
-            code_index: vault.code_index(&target.brand, &row.code),
+            blind_index: vault.blind_index(target.code_scope(), &row.code),
+            code_index: vault.code_index(target.code_scope(), &row.code),
             sealed: vault.seal(code_id, &target.sku, &row.code)?,
             expiry: row.expiry,
             vendor_reference: None,
@@ -76,7 +85,7 @@ pub(in crate::api::operator) async fn store_batch(
         ImportOutcome::Stored(imported) => Ok(imported),
         ImportOutcome::ProductChanged => Err(ApiError::invalid_field(
             "product_id",
-            "brand, currency or code_identity changed during the import; repeat the import",
+            "brand, currency, code_identity or code_case changed during the import; repeat the import",
         )),
         ImportOutcome::IndexIncomplete => Err(ApiError::new(
             Code::ServiceUnavailable,

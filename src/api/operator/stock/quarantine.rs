@@ -10,6 +10,7 @@ use vouchsafe_wire::operator::stock::quarantine::{
     ReleaseRequest, SoldRequest, VoucherName,
 };
 
+use super::ingest;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
@@ -66,7 +67,7 @@ fn sold_voucher(service: &Service, name: VoucherName) -> Result<SoldVoucher, Api
             let product = product
                 .and_then(|id| catalogue.get(&id))
                 .ok_or_else(product_not_found)?;
-            SoldVoucher::Code(service.keyring.vault().blind_index(&product.brand, &code))
+            SoldVoucher::Code(ingest::code_match(&service.keyring.vault(), product, &code))
         }
     })
 }

@@ -6,6 +6,7 @@ use vouchsafe_store::VoidTarget;
 use vouchsafe_wire::operator::stock::import::parse_amount;
 use vouchsafe_wire::operator::stock::void::{VoidReport, VoidRequest, VoidSelection};
 
+use super::ingest;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
@@ -34,8 +35,8 @@ pub(in crate::api::operator) async fn void(
         }),
         VoidSelection::Codes(codes) => {
             let vault = service.keyring.vault();
-            let index = |code| vault.blind_index(&product.brand, code);
-            VoidTarget::Codes(product.product_id.clone(), codes.iter().map(index).collect())
+            let matches = codes.iter().map(|code| ingest::code_match(&vault, product, code));
+            VoidTarget::Codes(product.product_id.clone(), matches.collect())
         }
     };
     let outcome = service.operator_store.stock.void(target, reason, actor).await?;

@@ -34,17 +34,20 @@ pub(super) async fn put(
     signed: VerifiedRequest<General>,
 ) -> Result<HttpResponse, ApiError> {
     let requested = request::parse(&signed.body)?;
-    if let Some(url) = &requested.url {
-        let checked = service.sender.check(url).await;
-        checked.map_err(|error| ApiError::invalid_field("url", error.to_string()))?;
-    }
+    let url = match &requested.url {
+        None => None,
+        Some(url) => {
+            let checked = service.sender.check(url).await;
+            Some(checked.map_err(|error| ApiError::invalid_field("url", error.to_string()))?)
+        }
+    };
     let partner_id = signed.caller.partner_id();
     let new_id = WebhookId::generate();
     let (secret, sealed) = generate_secret(&service, requested.webhook_id.unwrap_or(new_id)).await?;
     let put = PutWebhookRequest {
         partner_id,
         webhook_id: requested.webhook_id,
-        url: requested.url,
+        url,
         kinds: requested.kinds,
         description: requested.description,
         enabled: requested.enabled,

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use time::macros::{date, datetime};
 use uuid::Uuid;
+use vouchsafe_domain::identifier::normalize;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ExpiryKind, ExpiryPolicy};
 use vouchsafe_security::vault::code::InvalidCode;
@@ -166,7 +167,10 @@ fn invalid_response_is_rejected_and_not_quoted() {
             with("pin", json!("CNRY\nCNRY")),
             InvalidResponse::Code {
                 index,
-                error: InvalidCode::Control { part: CodePart::Pin },
+                error: InvalidCode::Forbidden {
+                    part: CodePart::Pin,
+                    character: normalize("CNRY\nCNRY").unwrap_err(),
+                },
             },
         ),
         (

@@ -43,7 +43,11 @@ fn parts_present_are_returned_in_order() {
 
 #[test]
 fn invalid_part_is_refused_by_name() {
-    use InvalidCode::{Control, Missing, TooLong};
+    use InvalidCode::{Forbidden, Missing, TooLong};
+    let forbidden = |part, text: &str| Forbidden {
+        part,
+        character: identifier::normalize(text).unwrap_err(),
+    };
     let text = |n: usize| "x".repeat(n);
     let (t128, t129, t512, t513, t2049) = (text(128), text(129), text(512), text(513), text(2049));
     let t2048 = format!("https://x.example/{}", text(2_030));
@@ -117,21 +121,21 @@ fn invalid_part_is_refused_by_name() {
         ),
         (
             CodeParts { code: "A\0B", ..good },
-            Some(Control { part: CodePart::Code }),
+            Some(forbidden(CodePart::Code, "A\0B")),
         ),
         (
             CodeParts {
                 pin: Some("1\n2"),
                 ..good
             },
-            Some(Control { part: CodePart::Pin }),
+            Some(forbidden(CodePart::Pin, "1\n2")),
         ),
         (
             CodeParts {
                 url: Some("https://x\u{85}y"),
                 ..good
             },
-            Some(Control { part: CodePart::Url }),
+            Some(forbidden(CodePart::Url, "https://x\u{85}y")),
         ),
     ] {
         assert_eq!(VoucherCode::parse(parts).err(), expected);

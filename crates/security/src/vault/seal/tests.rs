@@ -194,12 +194,14 @@ fn blind_index_survives_restart_and_key_rotation() {
     let keys = keys(&[2, 3]);
     let before = Vault::new(&keys[..2], 0)
         .unwrap()
-        .blind_index("Acme", &code("AB"));
-    let after = Vault::new(&keys, 0).unwrap().blind_index("Acme", &code("AB"));
+        .blind_index(CodeScope::exact("Acme"), &code("AB"));
+    let after = Vault::new(&keys, 0)
+        .unwrap()
+        .blind_index(CodeScope::exact("Acme"), &code("AB"));
     assert_eq!(before, after);
     assert_ne!(
         before,
-        vault().blind_index("Acme", &code("AB")),
+        vault().blind_index(CodeScope::exact("Acme"), &code("AB")),
         "another blind index key"
     );
 }
@@ -210,7 +212,7 @@ fn debug_output_hides_codes_and_keys() {
     let canary = code("canary-4711");
     let sealed = vault.seal(CodeId(1), &sku, &canary).unwrap();
     let refused = vault.open(CodeId(2), &sku, &sealed).err();
-    let index = vault.blind_index("Acme", &canary);
+    let index = vault.blind_index(CodeScope::exact("Acme"), &canary);
     let debug = format!(
         "{vault:?} {canary:?} {sealed:?} {index:?} {refused:?} {:?}",
         generate(BLIND, KeyPurpose::BlindIndex)

@@ -7,7 +7,7 @@ use crate::json::JsonObject;
 
 /// The options with a value of a product. clap leaves the group of a struct empty if some fields are flattened, as the
 /// expiry policy is.
-pub(super) const OPTIONS: [&str; 13] = [
+pub(super) const OPTIONS: [&str; 14] = [
     "name",
     "brand",
     "category_id",
@@ -19,6 +19,7 @@ pub(super) const OPTIONS: [&str; 13] = [
     "route",
     "approval",
     "code_identity",
+    "code_case",
     "min_validity_days",
     "low_stock_at",
 ];
@@ -92,7 +93,7 @@ mod tests {
             "denomination_range": { "min": "10", "max": "50", "step": "5" },
             "expiry_policy": { "type": "MONTHS_FROM_ISSUE", "value": 12 },
             "redemption": { "instructions": "", "terms": "" }, "route": "stock", "approval": "rule",
-            "returnable": false, "code_identity": "code", "min_validity_days": 0, "low_stock_at": null, "discontinued": false,
+            "returnable": false, "code_identity": "code", "code_case": null, "min_validity_days": 0, "low_stock_at": null, "discontinued": false,
         });
         assert_eq!(parse(line).unwrap(), json!([expected, null]));
     }

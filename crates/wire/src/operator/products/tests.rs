@@ -10,7 +10,11 @@ const PLAIN: &str = r#"{"name":"Game Card","brand":"Acme","category_id":"games",
 
 fn product(text: &str) -> Result<Product, InvalidRequest> {
     let request: ProductRequest = json::parse(text.as_bytes())?;
-    request.into_product("game-card".parse().unwrap(), datetime!(2026-11-20 12:00 UTC))
+    request.into_product(
+        "game-card".parse().unwrap(),
+        &Catalogue::default(),
+        datetime!(2026-11-20 12:00 UTC),
+    )
 }
 
 fn with(field: &str, value: &str) -> String {

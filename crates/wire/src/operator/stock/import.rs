@@ -10,7 +10,7 @@ use vouchsafe_domain::{iso_date, timestamp};
 use super::row::LineError;
 use crate::error_body::InvalidRequest;
 use crate::error_code::Code;
-use crate::operator::text::validate_text;
+use crate::operator::text::validate_identifier;
 
 /// Rejections listed in the response (contract §10).
 const MAX_REJECTIONS: usize = 1_000;
@@ -113,7 +113,7 @@ const MAX_BATCH_NAME: usize = 128;
 /// `VALIDATION_FAILED`.
 pub fn parse_batch(name: Option<&str>, now: OffsetDateTime) -> Result<String, InvalidRequest> {
     match name {
-        Some(name) => validate_text("batch", name, MAX_BATCH_NAME),
+        Some(name) => validate_identifier("batch", name, MAX_BATCH_NAME),
         None => Ok(timestamp::format(now).unwrap_or_default()),
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use vouchsafe_domain::ids::VoucherId;
 use vouchsafe_domain::money::AmountText;
-use vouchsafe_domain::product::{ProductId, check_slug};
+use vouchsafe_domain::product::{ProductId, parse_slug};
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 
 use super::void::MAX_CODES;
@@ -136,7 +136,7 @@ impl NamedVoucher {
     fn name(&self, position: usize) -> Result<VoucherName, InvalidRequest> {
         let invalid = |message: String| InvalidRequest::field(format!("vouchers[{position}]"), message);
         if let Some(product_id) = &self.product_id {
-            check_slug(product_id).map_err(|error| invalid(format!("product_id: {error}")))?;
+            parse_slug(product_id).map_err(|error| invalid(format!("product_id: {error}")))?;
         }
         match (&self.code, self.code_id, self.voucher_id) {
             (Some(code), _, _) => {

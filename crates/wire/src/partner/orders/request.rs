@@ -18,7 +18,7 @@ use vouchsafe_domain::whole_number;
 
 use crate::error_body::{FieldErrors, InvalidRequest};
 use crate::json::{self, JsonObject};
-use crate::partner::limits::{self, NO_CONTROL_CHARACTERS, REFERENCE, TEXT_WITH_LINES};
+use crate::partner::limits::{self, NO_CONTROL_CHARACTERS, TEXT_WITH_LINES, parse_reference};
 
 /// Maximum keys of the metadata object (contract §3).
 const MAX_METADATA_KEYS: usize = 50;
@@ -67,7 +67,7 @@ struct Item {
 }
 
 fn reference_schema() -> ObjectBuilder {
-    REFERENCE.schema(
+    limits::reference_schema(
         "Your reference for the order, for example a purchase order number. `GET /orders` can filter by it.",
     )
 }
@@ -84,9 +84,9 @@ pub fn parse(body: &[u8]) -> Result<RequestedOrder, InvalidRequest> {
     let request: OrderRequest = json::parse(body)?;
     let mut errors = FieldErrors::default();
     check_items(&request.items, &mut errors);
-    if let Err(message) = REFERENCE.check(request.reference.as_deref()) {
-        errors.push("reference", message);
-    }
+    let reference = parse_reference(request.reference.as_deref())
+        .map_err(|message| errors.push("reference", message))
+        .ok();
     let currency = request
         .currency
         .as_deref()
@@ -95,7 +95,7 @@ pub fn parse(body: &[u8]) -> Result<RequestedOrder, InvalidRequest> {
     if let Err(error) = &currency {
         errors.push("currency", error.to_string());
     }
-    let currency = errors.or(currency.ok())?;
+    let (currency, reference) = errors.or(currency.ok().zip(reference))?;
     Ok(RequestedOrder {
         lines: request
             .items
@@ -104,7 +104,7 @@ pub fn parse(body: &[u8]) -> Result<RequestedOrder, InvalidRequest> {
             .collect(),
         currency,
         fulfilment: request.fulfilment.unwrap_or_default(),
-        reference: request.reference,
+        reference,
         metadata: request.metadata.map(|metadata| metadata.0),
     })
 }
@@ -291,6 +291,9 @@ mod tests {
         );
         assert_eq!(field(&order(r#","reference":"a\u001b[2Jb""#)), "reference");
         assert_eq!(field(&order(r#","reference":"a\tb""#)), "reference");
+        assert_eq!(field(&order(",\"reference\":\"po-1\u{200b}\"")), "reference");
+        let spelled = parse(&order(",\"reference\":\" So\u{308}hne\u{a0}\"")).unwrap();
+        assert_eq!(spelled.reference.as_deref(), Some("S\u{f6}hne"));
         assert_eq!(field(&order(r#","fulfilment":"MAYBE""#)), "fulfilment");
     }
 

@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use crate::error_body::{FieldErrors, InvalidRequest};
 use crate::json;
-use crate::partner::limits::{NO_CONTROL_CHARACTERS, REFERENCE};
+use crate::partner::limits::{self, NO_CONTROL_CHARACTERS, parse_reference};
 
 /// Destination types (contract §3).
 const DESTINATION_TYPES: [&str; 3] = ["bank_account", "card", "other"];
@@ -51,7 +51,7 @@ pub struct PayoutRequest {
 }
 
 fn reference_schema() -> ObjectBuilder {
-    REFERENCE.schema("Your reference for the payout.")
+    limits::reference_schema("Your reference for the payout.")
 }
 
 /// Destination of a payout: its type and the fields that the operator needs to pay it out.
@@ -97,11 +97,12 @@ pub fn parse(body: &[u8]) -> Result<RequestedPayout, InvalidRequest> {
     let mut errors = FieldErrors::default();
     let money = parse_money(&amount, &currency, &mut errors);
     check_destination(&fields, &mut errors);
-    if let Err(message) = REFERENCE.check(reference.as_deref()) {
-        errors.push("reference", message);
-    }
+    let reference = parse_reference(reference.as_deref())
+        .map_err(|message| errors.push("reference", message))
+        .ok();
+    let (money, reference) = errors.or(money.zip(reference))?;
     Ok(RequestedPayout {
-        money: errors.or(money)?,
+        money,
         masked_destination: destination_json(&fields, mask_value).to_string(),
         destination: destination_json(&fields, |_, value| value.into()),
         reference,

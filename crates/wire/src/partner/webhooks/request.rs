@@ -10,6 +10,7 @@ use utoipa::openapi::schema::ObjectBuilder;
 use utoipa::openapi::{Ref, RefOr, Schema};
 use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::event_kind::{EventKind, EventKinds};
+use vouchsafe_domain::identifier;
 use vouchsafe_domain::ids::{EventId, WebhookId};
 use vouchsafe_domain::period::{InvalidTimestamp, parse_timestamp};
 use vouchsafe_domain::schema::HttpUrl;
@@ -193,6 +194,8 @@ pub fn parse(body: &[u8]) -> Result<RequestedWebhook, InvalidRequest> {
         enabled,
         webhook_id,
     }) = json::parse(body)?;
+    let url = url.as_deref().map(identifier::normalize).transpose();
+    let url = url.map_err(|error| InvalidRequest::field("url", format!("remove the {error}")))?;
     match &url {
         None if webhook_id.is_none() => {
             let message = "expected the URL of the endpoint, or the `webhook_id` of one to update";
@@ -221,7 +224,7 @@ pub fn parse(body: &[u8]) -> Result<RequestedWebhook, InvalidRequest> {
         .check(description.as_deref())
         .map_err(|message| InvalidRequest::field("description", message))?;
     Ok(RequestedWebhook {
-        url,
+        url: url.map(Cow::into_owned),
         kinds,
         description,
         enabled,
