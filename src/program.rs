@@ -1,7 +1,7 @@
 //! Command line of the program. Settings come from flags, environment variables, a settings file and defaults, in this
 //! order of precedence.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -172,7 +172,8 @@ fn parse_without_serve(
     Err(last_error.unwrap_or_else(|| clap::Error::new(ErrorKind::InvalidSubcommand)))
 }
 
-/// Parses `NAME=value` lines; ignores blank lines and lines that begin with `#`.
+/// Parses `NAME=value` lines; ignores blank lines and lines that begin with `#`. A name may occur once: programs
+/// disagree on which of two values counts.
 ///
 /// Adds the file to `exposed` if it has secrets and is open to other users.
 fn read_file(path: &Path, exposed: &mut Vec<ExposedFile>) -> Result<Vec<(String, String)>, SettingsError> {
@@ -188,6 +189,7 @@ fn read_file(path: &Path, exposed: &mut Vec<ExposedFile>) -> Result<Vec<(String,
         .filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
     let commands = Cli::commands();
     let known = environment_variables(&commands);
+    let mut line_of = BTreeMap::new();
     let settings: Vec<_> = lines
         .map(|(line, number)| {
             let (name, value) = line
@@ -197,6 +199,11 @@ fn read_file(path: &Path, exposed: &mut Vec<ExposedFile>) -> Result<Vec<(String,
             if !known.contains(&name) {
                 return Err(file_error(format!(
                     "line {number}: unknown setting {name}; see vouchsafe --help"
+                )));
+            }
+            if let Some(first) = line_of.insert(name.clone(), number) {
+                return Err(file_error(format!(
+                    "lines {first} and {number} both set {name}; remove one of them"
                 )));
             }
             Ok((name, value.trim().to_owned()))
@@ -249,141 +256,4 @@ fn with_defaults(command: clap::Command, file: &[(String, String)]) -> clap::Com
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::io::Write as _;
-    use std::os::unix::fs::PermissionsExt as _;
-
-    use vouchsafe_security::environment::Environment;
-
-    use super::*;
-
-    fn read(arguments: &[&str]) -> Result<Cli, SettingsError> {
-        let arguments: Vec<OsString> = ["vouchsafe"]
-            .iter()
-            .chain(arguments)
-            .map(OsString::from)
-            .collect();
-        Cli::read(&arguments)
-    }
-
-    #[test]
-    fn defaults_serve_the_sandbox_on_loopback() {
-        let cli = read(&[]).unwrap();
-        let settings = cli.serve_settings();
-        assert_eq!(settings.environment, Environment::Sandbox);
-        assert!(settings.http_addr.ip().is_loopback() && settings.admin_addr.ip().is_loopback());
-        assert!(settings.trusted_proxies.is_empty());
-    }
-
-    #[test]
-    fn flag_overrides_file_and_file_overrides_default() {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        writeln!(
-            file,
-            "# settings\nVOUCHSAFE_HTTP_ADDR = 127.0.0.1:9000\nVOUCHSAFE_ADMIN_ADDR=127.0.0.1:9001"
-        )
-        .unwrap();
-        let path = file.path().to_str().unwrap();
-        let cli = read(&["--config", path, "serve", "--http-addr", "127.0.0.1:9999"]).unwrap();
-        assert_eq!(cli.serve_settings().http_addr.port(), 9999);
-        assert_eq!(cli.serve_settings().admin_addr.port(), 9001);
-    }
-
-    #[test]
-    fn settings_before_and_after_serve_are_equivalent() {
-        let before = ["--environment", "production", "--lanes", "7", "serve"];
-        let after = ["serve", "--environment", "production", "--lanes", "7"];
-        let both = ["--environment", "production", "serve", "--lanes", "7"];
-        let without_serve = ["--environment", "production", "--lanes", "7"];
-        for arguments in [&before[..], &after, &both, &without_serve] {
-            let cli = read(arguments).unwrap();
-            let settings = cli.serve_settings();
-            assert_eq!(
-                (settings.environment, settings.lanes),
-                (Environment::Production, 7),
-                "{arguments:?}"
-            );
-        }
-        let named = read(&["--data-dir", "serve", "--lanes", "7", "serve"]).unwrap();
-        assert_eq!(named.data_dir, Path::new("serve"));
-        assert_eq!(named.serve_settings().lanes, 7);
-        assert!(
-            read(&["--lanes", "7", "serve", "--lanes", "8"]).is_err(),
-            "given twice"
-        );
-    }
-
-    #[test]
-    fn json_is_valid_before_and_after_the_subcommand() {
-        for arguments in [
-            &["--json", "order", "list"][..],
-            &["order", "--json", "list"],
-            &["order", "list", "--json"],
-            &["--json", "verify"],
-            &["call", "--json", "GET", "/wallets"],
-        ] {
-            assert!(read(arguments).unwrap().json, "{arguments:?}");
-        }
-        for arguments in [
-            &["--json"][..],
-            &["serve", "--json"],
-            &["--json", "completions", "bash"],
-        ] {
-            let error = read(arguments).unwrap_err().to_string();
-            assert!(error.contains("--log-format json"), "{arguments:?}: {error}");
-        }
-    }
-
-    #[test]
-    fn usage_in_an_error_is_that_of_the_help() {
-        for (arguments, usage) in [
-            (
-                &["--data-dir", "d", "order", "list", "--x"][..],
-                "vouchsafe order list [OPTIONS]",
-            ),
-            (
-                &["partner", "show", "--json"],
-                "vouchsafe partner show [OPTIONS] <PARTNER_ID>",
-            ),
-            (&["--log", "info", "--x"], "vouchsafe [OPTIONS] [COMMAND]"),
-        ] {
-            let error = read(arguments).unwrap_err().to_string();
-            assert!(error.contains(&format!("Usage: {usage}\n")), "{error}");
-        }
-    }
-
-    #[test]
-    fn unknown_name_in_file_is_rejected() {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        writeln!(file, "VOUCHSAFE_HTTP_ADRR=127.0.0.1:9000").unwrap();
-        let read = read(&["--config", file.path().to_str().unwrap()]);
-        assert!(
-            read.unwrap_err()
-                .to_string()
-                .contains("line 1: unknown setting VOUCHSAFE_HTTP_ADRR")
-        );
-    }
-
-    #[test]
-    fn settings_file_with_secrets_that_others_can_read_is_warned_of() {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        let path = file.path().to_owned();
-        let warnings = || read(&["--config", path.to_str().unwrap()]).unwrap().warnings;
-        writeln!(file, "VOUCHSAFE_LANES=7").unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(warnings().is_empty(), "it has no secret");
-        writeln!(file, "VOUCHSAFE_MASTER_KEY={}", "ab".repeat(32)).unwrap();
-        assert!(warnings()[0].contains("chmod 600"), "{:?}", warnings());
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        assert!(warnings().is_empty());
-    }
-
-    #[test]
-    fn missing_file_is_rejected() {
-        assert!(matches!(
-            read(&["--config", "/nowhere/at/all"]),
-            Err(SettingsError::File { .. })
-        ));
-    }
-}
+mod tests;

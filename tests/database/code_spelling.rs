@@ -49,12 +49,12 @@ fn voucher(vault: &Vault, product: &Product, code_id: CodeId, code: &VoucherCode
     }
 }
 
-struct Shop {
+struct TestStock {
     store: PgStore,
     keyring: Keyring,
 }
 
-impl Shop {
+impl TestStock {
     async fn open(database: &Database) -> Self {
         let store = PgStore::open(database.options(), Handle::current());
         let keyring = catalogue::open_keyring(&store).await;
@@ -117,7 +117,7 @@ impl Shop {
 #[tokio::test(flavor = "multi_thread")]
 async fn code_without_pin_names_the_card_where_the_code_identifies_it() {
     let database = Database::create().await;
-    let shop = Shop::open(&database).await;
+    let shop = TestStock::open(&database).await;
     let exact = product_with(CodeCase::Exact);
     for number in ["GC-1", "GC-2", "GC-3"] {
         assert_eq!(shop.count_imported(&exact, &code(number, "0012")).await, 1);
@@ -157,7 +157,7 @@ async fn code_without_pin_names_the_card_where_the_code_identifies_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn case_of_codes_is_a_rule_of_the_brand_and_fixed_with_its_first_stock() {
     let database = Database::create().await;
-    let shop = Shop::open(&database).await;
+    let shop = TestStock::open(&database).await;
     let (exact, ignored) = (product_with(CodeCase::Exact), product_with(CodeCase::Ignored));
     let other = Product {
         product_id: "other".parse().unwrap(),
@@ -196,7 +196,7 @@ async fn case_of_codes_is_a_rule_of_the_brand_and_fixed_with_its_first_stock() {
 #[tokio::test(flavor = "multi_thread")]
 async fn code_of_an_earlier_version_is_known_in_every_spelling() {
     let database = Database::create().await;
-    let shop = Shop::open(&database).await;
+    let shop = TestStock::open(&database).await;
     let exact = product_with(CodeCase::Exact);
     assert_eq!(shop.count_imported(&exact, &code("S\u{f6}-1", "")).await, 1);
     let mut connection = database.connect().await;

@@ -118,7 +118,7 @@ async fn commands_cover_sale_from_partner_to_codes() {
     let refusal = utf8(&of_another.stderr);
     assert_eq!(of_another.status.code(), Some(2), "{refusal}");
     assert!(refusal.contains("remove `product_id` from it"), "{refusal}");
-    let codes = format!("code,pin\n{product}-1,0001\n{product}-2,0002\n,\n");
+    let codes = format!("code,pin\n{product}-1,0001\n{product}-2,0002\n,0003\n");
     let file = tempfile::NamedTempFile::with_suffix(".csv").unwrap();
     std::fs::write(file.path(), codes).unwrap();
     let path = file.path().to_str().unwrap();

@@ -141,7 +141,7 @@ async fn invalid_lines_are_reported_and_others_imported() {
         stock_level(&mut operator, &sale).await["next_expiry"],
         "2099-01-31"
     );
-    let many = format!("code\n{}", ",\n".repeat(1_500));
+    let many = format!("code\n{}", "a,b\n".repeat(1_500));
     let response = import(&mut operator, &sale, "text/csv", many).await;
     assert_eq!(
         (
@@ -168,7 +168,7 @@ async fn ndjson_import_is_supported() {
     let order = expect_success(&partner.order(&sale, 1).await, 201);
     let codes = expect_success(&partner.get_codes(order["order_id"].as_str().unwrap()).await, 200);
     let parts = json!([
-        { "type": "code", "value": code }, { "type": "pin", "value": "1" }, { "type": "url", "value": "https://x.test" },
+        { "type": "code", "value": code }, { "type": "pin", "value": "1" }, { "type": "url", "value": "https://x.test/" },
     ]);
     assert_eq!(
         (&codes["data"][0]["credentials"], &codes["data"][0]["expiry"]),
@@ -182,7 +182,7 @@ async fn invalid_import_is_rejected_entirely() {
     let sale = operator.add_stocked_product(0).await;
     for (content_type, body, status, code) in [
         ("text/csv", "", 422, "VALIDATION_FAILED"),
-        ("text/csv", "AB-12\nCD-34\n", 422, "VALIDATION_FAILED"),
+        ("text/csv", "card number\nCD-34\n", 422, "VALIDATION_FAILED"),
         ("text/csv", "code,shoe\nA,1\n", 422, "VALIDATION_FAILED"),
         ("text/csv", "pin\n1\n", 422, "VALIDATION_FAILED"),
         ("application/json", "{}", 415, "UNSUPPORTED_MEDIA_TYPE"),

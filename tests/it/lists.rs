@@ -149,7 +149,6 @@ async fn transactions_filter_by_time() {
         ("to=2999-12-31", all.len()),
         ("to=2020-01-01", 0),
         ("from=2020-01-01&to=2020-01-02", 0),
-        ("from=2999-01-01&to=2020-01-01", 0),
         ("from=0000-01-01&to=9999-12-31", all.len()),
     ] {
         assert_eq!(
@@ -255,6 +254,7 @@ async fn invalid_filter_is_named() {
     for (path, field) in [
         ("/transactions?from=yesterday", "from"),
         ("/transactions?to=2026-13-01", "to"),
+        ("/transactions?from=2999-01-01&to=2020-01-01", "to"),
         ("/transactions?from=2026-11-20T12:00:00+01:00", "from"),
         ("/transactions?order_id=ord_1", "order_id"),
         ("/transactions?order_id=", "order_id"),

@@ -122,6 +122,7 @@ mod vendor_protocol;
 mod vendors;
 mod verify_under_load;
 mod voided_stock;
+mod voucher_lists;
 mod webhook_certification;
 mod webhook_moves;
 mod webhook_retry;

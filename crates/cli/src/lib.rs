@@ -31,6 +31,7 @@ mod reconciliation;
 mod search;
 pub mod stock;
 mod stock_release;
+mod stock_void;
 mod table;
 mod trouble;
 mod upload;
@@ -38,7 +39,7 @@ mod vendor;
 mod verify;
 mod verify_checkpoints;
 mod verify_grants;
-mod vouchers;
+mod voucher_file;
 mod wallet;
 mod webhook;
 

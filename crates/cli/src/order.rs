@@ -4,14 +4,17 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use vouchsafe_domain::order::filter::OrderSearch;
+use vouchsafe_wire::json::JsonObject;
 use vouchsafe_wire::operator::decision::ReasonRequest;
-use vouchsafe_wire::operator::orders::fulfil::FulfilRequest;
+use vouchsafe_wire::operator::orders::fulfil::{FulfilRequest, VoucherRequest};
+use vouchsafe_wire::operator::stock::voucher_list::ListPurpose;
 
+use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
 use super::id::{ObjectRef as _, OrderRef};
 use super::table::{Column, column, text};
-use super::{CommandOutput, vouchers};
+use super::voucher_file::{parse_list, read_bytes};
 
 const COLUMNS: [Column; 7] = [
     column("ORDER", "order_id"),
@@ -72,8 +75,7 @@ pub enum Action {
 pub struct FulfilArgs {
     #[command(flatten)]
     order: OrderRef,
-    /// CSV file with a header (code,pin,serial,url,expiry), or NDJSON file (.ndjson, .jsonl); - reads CSV from standard
-    /// input.
+    /// CSV or NDJSON file as for an import; - reads standard input.
     file: PathBuf,
     #[command(flatten)]
     request: FulfilRequest,
@@ -88,7 +90,7 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
             return admin.list(&path, &list, &EVENT_COLUMNS).await;
         }
         Action::Fulfil(mut args) => {
-            args.request.vouchers = vouchers::read_vouchers(&args.file)?;
+            args.request.vouchers = read_vouchers(&args)?;
             let path = format!("{}/fulfil", args.order.path());
             return admin.post(&path, &args.request).await;
         }
@@ -97,4 +99,20 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         Action::Cancel(args) => ("cancel", args),
     };
     args.post(decision, admin).await
+}
+
+/// The vouchers of the file. The service validates their values.
+fn read_vouchers(args: &FulfilArgs) -> anyhow::Result<Vec<JsonObject<VoucherRequest>>> {
+    let FulfilArgs { file, request, .. } = args;
+    let vouchers = parse_list(
+        file,
+        &read_bytes(file)?,
+        ListPurpose::Store,
+        request.accept_as_is,
+        |listed| {
+            request.check_listed(listed)?;
+            Ok(JsonObject(VoucherRequest::new(&listed.voucher)))
+        },
+    );
+    Ok(vouchers?.into_iter().map(|(_, voucher)| voucher).collect())
 }

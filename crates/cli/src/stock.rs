@@ -1,25 +1,22 @@
 //! `vouchsafe stock`: import vouchers, show levels, void vouchers.
 
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
-use clap::{Subcommand, ValueEnum};
-use reqwest::Method;
-use serde_json::Value;
-use vouchsafe_wire::json::JsonObject;
-use vouchsafe_wire::operator::stock::field_splitter::FieldSplitter;
-use vouchsafe_wire::operator::stock::import::{ImportQuery, ImportReport, Rejection};
+use anyhow::Context as _;
+use clap::Subcommand;
+use vouchsafe_wire::operator::stock::import::{ImportQuery, ImportReport, Rejection, RowPreview};
 use vouchsafe_wire::operator::stock::level::LevelFilter;
 use vouchsafe_wire::operator::stock::quarantine::QuarantineRequest;
-use vouchsafe_wire::operator::stock::void::{NamedCode, VoidRequest};
+use vouchsafe_wire::operator::stock::void::VoidRequest;
 
 use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs};
 use super::examples::examples;
 use super::stock_release::{self, ReleaseArgs};
+use super::stock_void;
 use super::table::{Column, column};
 use super::upload::{self, UploadSource};
+use super::voucher_file::Format;
 
 /// Rejected lines in the summary of an import: enough to recognise the mistake.
 const SHOWN_REJECTIONS: usize = 10;
@@ -49,11 +46,11 @@ pub enum Action {
     /// Import vouchers. Can be repeated: no voucher is imported twice.
     #[command(after_help = examples![
         "vouchsafe stock import vouchers.csv --product sbx-instant --denomination 25",
-        "vouchsafe stock import vouchers.csv --product sbx-instant --denomination 25 --batch 4711 --strict",
+        "vouchsafe stock import vouchers.csv --product sbx-instant --denomination 25 --dry-run",
         "vouchsafe stock import - --format ndjson --product sbx-instant --denomination 25 < vouchers.ndjson",
     ])]
     Import {
-        /// CSV file with a header (code,pin,serial,url,expiry) or NDJSON file; - reads standard input.
+        /// CSV file (code,pin,serial,url,expiry, in any order with a header) or NDJSON file; - reads standard input.
         file: PathBuf,
         #[command(flatten)]
         query: ImportQuery,
@@ -81,9 +78,13 @@ pub enum Action {
     Void {
         #[command(flatten)]
         request: VoidRequest,
-        /// File without a header, one code per line, optionally with a comma and its PIN; - reads standard input.
+        /// CSV or NDJSON file with the columns of an import, of which code and pin are used; without a header one code per line,
+        /// optionally with a comma and its PIN; - reads standard input. Of any length.
         #[arg(long, value_name = "FILE")]
         codes: Option<PathBuf>,
+        /// Accept codes that look damaged by a spreadsheet, such as 6.03571E+15 or #N/A.
+        #[arg(long, requires = "codes")]
+        accept_as_is: bool,
     },
     /// Quarantine all available stock: nothing of it is sold until it is released.
     #[command(after_help = examples!["vouchsafe stock quarantine --reason 'restored the disk snapshot of 02:00'"])]
@@ -99,14 +100,6 @@ pub enum Action {
     Release(ReleaseArgs),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Comma-separated values with a header.
-    Csv,
-    /// One JSON object per line.
-    Ndjson,
-}
-
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         Action::Import {
@@ -115,7 +108,7 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
             format,
             strict,
         } => {
-            let content_type = match format.unwrap_or_else(|| detect_format(&file)) {
+            let content_type = match format.unwrap_or_else(|| Format::of_file(&file)) {
                 Format::Csv => "text/csv",
                 Format::Ndjson => "application/x-ndjson",
             };
@@ -131,27 +124,13 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         }
         Action::Expiries(args) => admin.list("/stock/expiries", &args, &EXPIRY_COLUMNS).await,
         Action::Levels(args) => admin.list("/stock", &args, &COLUMNS).await,
-        Action::Void { mut request, codes } => {
-            request.codes = codes.as_deref().map(read_codes).transpose()?;
-            let response = admin.call(Method::POST, "/stock/void", Some(&request)).await?;
-            admin.show(response, |response| {
-                Ok(format_void_report(&serde_json::from_str(response)?))
-            })
-        }
+        Action::Void {
+            request,
+            codes,
+            accept_as_is,
+        } => stock_void::void(request, codes.as_deref(), accept_as_is, admin).await,
         Action::Quarantine(request) => stock_release::quarantine(&request, admin).await,
         Action::Release(args) => stock_release::release(args, admin).await,
-    }
-}
-
-pub(super) fn detect_format(file: &Path) -> Format {
-    let extension = file
-        .extension()
-        .and_then(|extension| extension.to_str())
-        .unwrap_or_default();
-    if ["ndjson", "jsonl"].contains(&extension) {
-        Format::Ndjson
-    } else {
-        Format::Csv
     }
 }
 
@@ -163,52 +142,35 @@ fn format_import_report(report: &ImportReport) -> String {
         duplicates,
         rejected_count,
         rejected,
+        dry_run,
+        notices,
+        first_rows,
     } = report;
+    let verb = if *dry_run {
+        "dry run, nothing was stored: would import"
+    } else {
+        "imported"
+    };
     let mut text = format!(
-        "imported {imported}, duplicates {duplicates}, rejected {rejected_count} (vendor {vendor}, batch {batch})"
+        "{verb} {imported}, duplicates {duplicates}, rejected {rejected_count} (vendor {vendor}, batch {batch})"
     );
     for Rejection { line, reason } in rejected.iter().take(SHOWN_REJECTIONS) {
+        let reason = reason.replace("accept_as_is", "--accept-as-is");
         text.push_str(&format!("\n  line {line} rejected: {reason}"));
     }
     let omitted = rejected_count.saturating_sub(SHOWN_REJECTIONS as u64);
     if omitted > 0 {
         text.push_str(&format!("\n  … and {omitted} more; --json lists the first 1,000"));
     }
-    text
-}
-
-/// Reads CSV lines with a code and optionally a PIN.
-fn read_codes(file: &Path) -> anyhow::Result<Vec<JsonObject<NamedCode>>> {
-    let mut text = String::new();
-    UploadSource::open(file)?
-        .reader
-        .read_to_string(&mut text)
-        .with_context(|| format!("cannot read {}", file.display()))?;
-    let mut fields = FieldSplitter::<3>::default();
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let codes: Vec<_> = lines
-        .map(|line| parse_code(&mut fields, line).map(JsonObject))
-        .collect::<Result<_, _>>()?;
-    if codes.is_empty() {
-        bail!("{} contains no code", file.display());
+    for notice in notices {
+        text.push_str(&format!("\n  note: {notice}"));
     }
-    Ok(codes)
-}
-
-fn parse_code(fields: &mut FieldSplitter<3>, line: &str) -> anyhow::Result<NamedCode> {
-    let split = fields.split(line)?;
-    Ok(NamedCode {
-        code: split.get(0).to_owned(),
-        pin: (split.count > 1).then(|| split.get(1).to_owned()),
-    })
-}
-
-fn format_void_report(report: &Value) -> String {
-    let mut text = format!("voided {}", report["voided"]);
-    for rejected in report["rejected"].as_array().into_iter().flatten() {
-        let position = rejected["index"].as_u64().unwrap_or_default() + 1;
-        let reason = rejected["reason"].as_str().unwrap_or_default();
-        text.push_str(&format!("\n  code {position}: {reason}"));
+    for RowPreview { line, parts, expiry } in first_rows {
+        let expiry = expiry.as_deref().unwrap_or("never");
+        text.push_str(&format!(
+            "\n  line {line}: {}; expiry: {expiry}",
+            parts.join("; ")
+        ));
     }
     text
 }
@@ -239,19 +201,5 @@ mod tests {
             (lines.len(), lines[11]),
             (12, "  … and 2 more; --json lists the first 1,000")
         );
-    }
-
-    #[test]
-    fn code_line_is_parsed_like_an_import() {
-        for (line, code, pin) in [
-            ("ABC", "ABC", None),
-            ("ABC,12", "ABC", Some("12")),
-            (r#""A,B",12"#, "A,B", Some("12")),
-            (r#""A""B""#, "A\"B", None),
-            ("ß-1,", "ß-1", Some("")),
-        ] {
-            let found = parse_code(&mut FieldSplitter::default(), line).unwrap();
-            assert_eq!((found.code.as_str(), found.pin.as_deref()), (code, pin), "{line}");
-        }
     }
 }

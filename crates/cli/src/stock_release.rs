@@ -1,25 +1,23 @@
 //! `vouchsafe stock quarantine` and `vouchsafe stock release`: comparison of quarantined stock with files of sold vouchers.
 
 use std::collections::BTreeSet;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use reqwest::Method;
 use serde_json::{Deserializer, Map, Value, json};
 use vouchsafe_domain::ids::VoucherId;
-use vouchsafe_wire::operator::stock::columns::{ColumnError, Columns};
 use vouchsafe_wire::operator::stock::quarantine::{
     ComparisonReport, NamedVoucher, QuarantineRequest, ReleaseReport,
 };
+use vouchsafe_wire::operator::stock::void::MAX_CODES;
+use vouchsafe_wire::operator::stock::voucher_list::{ListPurpose, ListedVoucher};
 
 use super::CommandOutput;
 use super::admin::AdminClient;
-use super::upload::UploadSource;
-
-/// Vouchers per request: the limit of the route.
-const VOUCHERS_PER_REQUEST: usize = 1_000;
+use super::voucher_file::{parse_list, read_bytes};
 
 #[derive(Debug, Args)]
 pub struct ReleaseArgs {
@@ -29,10 +27,16 @@ pub struct ReleaseArgs {
     /// Nothing was lost: a synchronous standby was promoted, or the cluster was upgraded or moved.
     #[arg(long, conflicts_with_all = ["after_restore", "sold"])]
     after_failover: bool,
-    /// CSV file with a header (code_id, voucher_id, product_id, denomination, code, pin), NDJSON file with the same fields, or
+    /// CSV file with a header (code, pin, product_id, denomination, code_id, voucher_id), NDJSON file with the same fields, or
     /// output of `GET /events`; - reads standard input. Can be repeated.
     #[arg(long, value_name = "FILE")]
     sold: Vec<PathBuf>,
+    /// Release although codes of the files are not in this database: those vouchers were imported after the backup, and none is mistyped.
+    #[arg(long, requires = "sold")]
+    accept_absent: bool,
+    /// Accept codes that look damaged by a spreadsheet, such as 6.03571E+15 or #N/A.
+    #[arg(long, requires = "sold")]
+    accept_as_is: bool,
     /// Reason, written to the audit trail.
     #[arg(long)]
     reason: String,
@@ -57,12 +61,15 @@ pub(super) async fn release(args: ReleaseArgs, admin: &AdminClient) -> anyhow::R
     let ReleaseArgs {
         after_restore,
         sold,
+        accept_absent,
+        accept_as_is,
         reason,
         ..
     } = args;
     let mut totals = ComparisonReport::default();
     let mut except = BTreeSet::new();
-    let files = sold.iter().map(|file| read_sold(file));
+    let mut absent_codes = Vec::new();
+    let files = sold.iter().map(|file| read_sold(file, accept_as_is));
     let files = files.collect::<anyhow::Result<Vec<_>>>()?;
     // A voucher of a feed is identified if another file names its code.
     let lines = files.iter().flatten().filter(|line| line.is_identified());
@@ -74,9 +81,9 @@ pub(super) async fn release(args: ReleaseArgs, admin: &AdminClient) -> anyhow::R
         });
         // The ids begin with the time of the sale: the service searches what was sold between the first and the last of a part.
         vouchers.sort_by_key(|line| (line.is_identified(), line.voucher.voucher_id));
-        for (parts, part) in vouchers.chunks(VOUCHERS_PER_REQUEST).enumerate() {
+        for (parts, part) in vouchers.chunks(MAX_CODES).enumerate() {
             if parts > 0 {
-                let compared = parts * VOUCHERS_PER_REQUEST;
+                let compared = parts * MAX_CODES;
                 report_progress(&format!(
                     "{}: {compared} of {} compared",
                     file.display(),
@@ -88,6 +95,10 @@ pub(super) async fn release(args: ReleaseArgs, admin: &AdminClient) -> anyhow::R
             totals.withdrawn += report.withdrawn;
             totals.kept += report.kept;
             totals.absent += report.absent;
+            for index in report.absent_codes {
+                let SoldLine { line, .. } = part.get(index).context("unexpected response format")?;
+                absent_codes.push(format!("  {}: line {line}", file.display()));
+            }
             for index in report.unidentified {
                 let voucher = part.get(index).context("unexpected response format")?;
                 let Some(sku) = &voucher.sku else {
@@ -101,6 +112,15 @@ pub(super) async fn release(args: ReleaseArgs, admin: &AdminClient) -> anyhow::R
                 except.insert(sku.clone());
             }
         }
+    }
+    if !absent_codes.is_empty() && !accept_absent {
+        absent_codes.sort();
+        bail!(
+            "UNKNOWN {}: this database has no such code, and a voucher with a mistyped code would be sold again; nothing was released. If \
+             these vouchers were imported after the backup, repeat the command with --accept-absent\n{}",
+            absent_codes.len(),
+            absent_codes.join("\n")
+        );
     }
     let mut request = json!({
         "after": if after_restore { "RESTORE" } else { "FAILOVER" },
@@ -173,6 +193,8 @@ struct SoldLine {
     voucher: NamedVoucher,
     /// Product and face value, if the line names them.
     sku: Option<(String, String)>,
+    /// Number of the line, or of the voucher in a feed.
+    line: u64,
 }
 
 impl SoldLine {
@@ -182,35 +204,48 @@ impl SoldLine {
     }
 }
 
-fn read_sold(file: &Path) -> anyhow::Result<Vec<SoldLine>> {
-    let mut text = String::new();
-    UploadSource::open(file)?
-        .reader
-        .read_to_string(&mut text)
-        .with_context(|| format!("cannot read {}", file.display()))?;
-    let parsed = if text.trim_start().starts_with(['{', '[']) {
-        parse_json(&text)
-    } else {
-        parse_csv(&text)
+fn read_sold(file: &Path, accept_as_is: bool) -> anyhow::Result<Vec<SoldLine>> {
+    let bytes = read_bytes(file)?;
+    let lines = match read_feed(&bytes).with_context(|| format!("cannot read {}", file.display()))? {
+        Some(lines) => lines,
+        None => parse_list(file, &bytes, ListPurpose::Sold, accept_as_is, |listed| {
+            Ok(OwnedLine::of(listed))
+        })?,
     };
-    parsed.with_context(|| format!("cannot read {}", file.display()))
+    let sold = lines.into_iter().map(|(number, line)| {
+        let sold = line.into_sold(number);
+        sold.with_context(|| format!("{}: line {number}", file.display()))
+    });
+    sold.collect()
 }
 
-/// One object per voucher, event or page of events.
-fn parse_json(text: &str) -> anyhow::Result<Vec<SoldLine>> {
+/// The vouchers of pages of `GET /events`, each with its number; `None` for a list.
+fn read_feed(bytes: &[u8]) -> anyhow::Result<Option<Vec<(u64, OwnedLine)>>> {
+    let text = std::str::from_utf8(bytes).unwrap_or_default();
+    let text = text.trim_start_matches('\u{feff}');
+    let mut values = Deserializer::from_str(text).into_iter::<Value>();
+    let is_feed = match values.next() {
+        Some(Ok(Value::Array(_))) => true,
+        Some(Ok(Value::Object(object))) => object.contains_key("event") || object.contains_key("data"),
+        _ => false,
+    };
+    if !is_feed {
+        return Ok(None);
+    }
     let mut lines = Vec::new();
     for value in Deserializer::from_str(text).into_iter::<Value>() {
-        collect_json(value.context("invalid JSON")?, &mut lines)?;
+        // The parser's error may quote the text.
+        collect_feed(value.map_err(|_| anyhow!("invalid JSON"))?, &mut lines)?;
     }
-    Ok(lines)
+    Ok(Some((1..).zip(lines).collect()))
 }
 
-fn collect_json(value: Value, lines: &mut Vec<SoldLine>) -> anyhow::Result<()> {
+fn collect_feed(value: Value, lines: &mut Vec<OwnedLine>) -> anyhow::Result<()> {
     let mut object = match value {
         Value::Array(values) => {
             return values
                 .into_iter()
-                .try_for_each(|value| collect_json(value, lines));
+                .try_for_each(|value| collect_feed(value, lines));
         }
         Value::Object(object) => object,
         _ => bail!("expected objects"),
@@ -218,76 +253,74 @@ fn collect_json(value: Value, lines: &mut Vec<SoldLine>) -> anyhow::Result<()> {
     let data = object.remove("data");
     match (object.get("event").and_then(Value::as_str), data) {
         // An event of the feed. Only this type names a voucher.
-        (Some("voucher.issued"), Some(Value::Object(data))) => lines.push(parse_line(data)?),
+        (Some("voucher.issued"), Some(Value::Object(data))) => lines.push(OwnedLine::of_object(&data)),
         (Some(_), _) => {}
-        (None, Some(page)) => collect_json(page, lines)?,
-        (None, None) => lines.push(parse_line(object)?),
+        (None, Some(page)) => collect_feed(page, lines)?,
+        (None, None) => lines.push(OwnedLine::of_object(&object)),
     }
     Ok(())
 }
 
-/// Fields of a sold voucher, in CSV and JSON.
-const FIELDS: [&str; 6] = [
-    "code_id",
-    "voucher_id",
-    "product_id",
-    "denomination",
-    "code",
-    "pin",
-];
-
-/// Errors name positions: a file without a header begins with a code.
-fn parse_csv(text: &str) -> anyhow::Result<Vec<SoldLine>> {
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let header = lines.next().unwrap_or_default();
-    let mut columns = match Columns::<{ FIELDS.len() }, { FIELDS.len() + 1 }>::parse_header(&FIELDS, header) {
-        Ok(columns) => columns,
-        Err(ColumnError::Line(error)) => return Err(error.into()),
-        Err(ColumnError::Repeated(field)) => bail!("the header has {} twice", FIELDS[field]),
-        Err(ColumnError::Unknown(position)) => bail!(
-            "column {position} of the header is unknown; the first line names some of {}",
-            FIELDS.join(", ")
-        ),
-    };
-    let mut sold = Vec::new();
-    for (number, line) in (2..).zip(lines) {
-        let values = columns.split(line).with_context(|| format!("line {number}"))?;
-        let values = FIELDS.iter().zip(values);
-        let object =
-            values.filter_map(|(field, value)| Some((*field, value.filter(|value| !value.is_empty())?)));
-        let object = object.map(|(field, value)| (field.to_owned(), Value::from(value)));
-        sold.push(parse_line(object.collect()).with_context(|| format!("line {number}"))?);
-    }
-    Ok(sold)
+/// Texts of a line, not parsed yet.
+#[derive(Default)]
+struct OwnedLine {
+    code: Option<String>,
+    pin: Option<String>,
+    product_id: Option<String>,
+    denomination: Option<String>,
+    code_id: Option<String>,
+    voucher_id: Option<String>,
 }
 
-fn parse_line(object: Map<String, Value>) -> anyhow::Result<SoldLine> {
-    let text = |field: &str| match object.get(field) {
-        Some(Value::String(text)) => Some(text.clone()),
-        Some(Value::Number(number)) => Some(number.to_string()),
-        _ => None,
-    };
-    let code = text("code");
-    let voucher = NamedVoucher {
-        voucher_id: text("voucher_id")
-            .map(|id| id.parse())
-            .transpose()
-            .context("invalid voucher_id")?,
-        code_id: text("code_id")
-            .map(|id| id.parse())
-            .transpose()
-            .context("invalid code_id")?,
-        product_id: text("product_id").filter(|_| code.is_some()),
-        code,
-        pin: text("pin"),
-    };
-    if voucher.code.is_none() && voucher.code_id.is_none() && voucher.voucher_id.is_none() {
-        bail!("expected a code, a code_id or a voucher_id for each voucher");
+impl OwnedLine {
+    fn of(listed: &ListedVoucher<'_>) -> Self {
+        let owned = |text: Option<&str>| text.map(ToOwned::to_owned);
+        let parts = listed.voucher.parts;
+        Self {
+            code: owned(Some(parts.code).filter(|code| !code.is_empty())),
+            pin: owned(parts.pin),
+            product_id: owned(listed.product_id),
+            denomination: owned(listed.denomination),
+            code_id: owned(listed.code_id),
+            voucher_id: owned(listed.voucher_id),
+        }
     }
-    Ok(SoldLine {
-        voucher,
-        sku: text("product_id").zip(text("denomination")),
-    })
+
+    fn of_object(object: &Map<String, Value>) -> Self {
+        let text = |field: &str| match object.get(field) {
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(Value::Number(number)) => Some(number.to_string()),
+            _ => None,
+        };
+        Self {
+            code: text("code"),
+            pin: text("pin"),
+            product_id: text("product_id"),
+            denomination: text("denomination"),
+            code_id: text("code_id"),
+            voucher_id: text("voucher_id"),
+        }
+    }
+
+    fn into_sold(self, line: u64) -> anyhow::Result<SoldLine> {
+        let voucher_id = self.voucher_id.map(|id| id.parse()).transpose();
+        let code_id = self.code_id.map(|id| id.parse()).transpose();
+        let voucher = NamedVoucher {
+            voucher_id: voucher_id.context("invalid voucher_id")?,
+            code_id: code_id.context("invalid code_id")?,
+            product_id: self.product_id.clone().filter(|_| self.code.is_some()),
+            code: self.code,
+            pin: self.pin,
+        };
+        if voucher.code.is_none() && voucher.code_id.is_none() && voucher.voucher_id.is_none() {
+            bail!("expected a code, a code_id or a voucher_id for each voucher");
+        }
+        Ok(SoldLine {
+            voucher,
+            sku: self.product_id.zip(self.denomination),
+            line,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -296,23 +329,32 @@ mod tests {
 
     const VOUCHER: &str = "vch_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
 
+    fn read(text: &str) -> anyhow::Result<Vec<SoldLine>> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        read_sold(file.path(), false)
+    }
+
     #[test]
     fn sold_vouchers_are_read_from_csv_lines_and_feed() {
-        let csv = parse_csv(&format!("code_id,voucher_id\n7,{VOUCHER}\n8,\n")).unwrap();
+        let csv = read(&format!("code_id,voucher_id\n7,{VOUCHER}\n8,\n")).unwrap();
         assert_eq!(csv[0].voucher.voucher_id.unwrap().to_string(), VOUCHER);
         assert_eq!(
-            csv.iter().map(|line| line.voucher.code_id).collect::<Vec<_>>(),
-            [Some(7), Some(8)]
+            csv.iter()
+                .map(|line| (line.line, line.voucher.code_id))
+                .collect::<Vec<_>>(),
+            [(2, Some(7)), (3, Some(8))]
         );
-        let codes = parse_json(r#"{"product_id":"p","code":"A-1","pin":"2"}"#).unwrap();
+        let codes = read("{\"product_id\":\"p\",\"code\":\"A-1\",\"PIN\":\"2\"}\n{\"code_id\":7}").unwrap();
         assert_eq!(codes[0].voucher.code.as_deref(), Some("A-1"));
+        assert_eq!(codes[1].voucher.code_id, Some(7));
         let event = format!(
             r#"{{"event":"voucher.issued","data":{{"order_id":"o","voucher_id":"{VOUCHER}","product_id":"p","denomination":"25.00"}}}}"#
         );
         let page =
             format!(r#"{{"data":[{event},{{"event":"order.created","data":{{}}}}],"has_more":false}}"#);
         for text in [page, format!("{event}\n{{\"event\":\"order.created\"}}\n")] {
-            let feed = parse_json(&text).unwrap();
+            let feed = read(&text).unwrap();
             assert_eq!(feed.len(), 1);
             assert_eq!(feed[0].sku, Some(("p".to_owned(), "25.00".to_owned())));
             assert_eq!(feed[0].voucher.product_id, None, "a voucher id needs no product");
@@ -326,10 +368,10 @@ mod tests {
             "code_id\nx\n",
             "product_id\np\n",
             "voucher_id\nvch_1\n",
+            "{\"product_id\":\"p\"}",
         ] {
-            assert!(parse_csv(text).is_err(), "{text}");
+            assert!(read(text).is_err(), "{text}");
         }
-        assert!(parse_json(r#"{"product_id":"p"}"#).is_err());
     }
 
     #[test]
@@ -343,11 +385,7 @@ mod tests {
             "{\"code\":SECRET-1}",
             "{\"voucher_id\":\"SECRET-1\"}",
         ] {
-            let error = match text.starts_with('{') {
-                true => parse_json(text),
-                false => parse_csv(text),
-            };
-            let error = format!("{:?}", error.unwrap_err());
+            let error = format!("{:?}", read(text).unwrap_err());
             assert!(!error.contains("SECRET"), "{error}");
         }
     }

@@ -1,11 +1,11 @@
 //! Values of inputs: from the text of a form to JSON, and back.
 
-use vouchsafe_wire::operator::stock::named_fields::{NamedFields, NamedLines, split_named_lines};
+use vouchsafe_wire::operator::stock::row::{DamagePolicy, VoucherFields};
+use vouchsafe_wire::operator::stock::voucher_list::{ListPurpose, VoucherList, read_whole};
+use vouchsafe_wire::operator::table::reader::Format;
 
 use crate::json::Json;
 use crate::page::{Input, InputKind};
-
-const ROW_FIELDS: [&str; 5] = ["code", "pin", "serial", "url", "expiry"];
 
 /// The JSON of an input; `None` if it is omitted. What does not parse is sent as text: the API says what it expects.
 pub(crate) fn parse(input: &Input, text: &str) -> Option<Json> {
@@ -60,23 +60,32 @@ fn parse_limit(text: &str) -> Option<Json> {
     Some(limit)
 }
 
-/// Objects of CSV lines; the first line has the names. A line that is not CSV, or has more values than names, is null: the API rejects
-/// it by its position, and no error quotes a code.
+/// Objects of the records of a list. A record that does not parse is null: the API rejects it by its position, and no error quotes a code.
 fn parse_rows(text: &str) -> Json {
-    // Without a header the first line has a code, which the API would quote as an unknown field.
-    let has_header = |lines: &NamedLines| lines.names.iter().all(|name| ROW_FIELDS.contains(&name.as_str()));
-    let Some(lines) = split_named_lines(text).ok().filter(has_header) else {
+    // The API checks what a spreadsheet may have damaged.
+    let list = VoucherList::new(ListPurpose::Store, Format::Csv, DamagePolicy::AcceptAsIs);
+    let Ok(list) = read_whole(list, text.as_bytes(), |listed| Ok(row_object(&listed.voucher))) else {
         return Json::List(vec![Json::Null]);
     };
-    let object = |fields: NamedFields| {
-        let fields = fields.into_iter().map(|(name, value)| (name, Json::Text(value)));
-        Json::Object(fields.collect())
-    };
-    let rows = lines
-        .lines
+    let rejected = list.rejected.into_iter().map(|(line, _)| (line, Json::Null));
+    let mut rows: Vec<(u64, Json)> = list.values.into_iter().chain(rejected).collect();
+    rows.sort_by_key(|(line, _)| *line);
+    Json::List(rows.into_iter().map(|(_, row)| row).collect())
+}
+
+fn row_object(fields: &VoucherFields<'_>) -> Json {
+    let VoucherFields { parts, expiry } = *fields;
+    let texts = [
+        ("code", Some(parts.code)),
+        ("pin", parts.pin),
+        ("serial", parts.serial),
+        ("url", parts.url),
+        ("expiry", expiry),
+    ];
+    let present = texts
         .into_iter()
-        .map(|fields| fields.map_or(Json::Null, object));
-    Json::List(rows.collect())
+        .filter_map(|(name, text)| Some((name.to_owned(), Json::Text(text?.to_owned()))));
+    Json::Object(present.collect())
 }
 
 /// The text that an operator would type for a value.
@@ -103,12 +112,16 @@ mod tests {
 
     #[test]
     fn rows_are_csv_and_a_line_with_too_many_values_is_not_cut() {
-        let rows = parse_rows("code,pin\r\n\"A,B\",1\r\n\r\nC\r\nD,2,E\r\n\"F\r\n");
+        let rows = parse_rows("code,pin\r\n\"A,B\",1\r\n\r\nC,\r\nD,2,E\r\n\"F\r\n");
         assert_eq!(
             rows.to_string(),
             r#"[{"code":"A,B","pin":"1"},{"code":"C"},null,null]"#
         );
-        assert_eq!(parse_rows("SECRET-1,1\nSECRET-2,2").to_string(), "[null]");
+        assert_eq!(
+            parse_rows("A-1,1\nA-2,2").to_string(),
+            r#"[{"code":"A-1","pin":"1"},{"code":"A-2","pin":"2"}]"#
+        );
+        assert_eq!(parse_rows("code,colour\nSECRET-1,1").to_string(), "[null]");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Expiry of purchased vouchers for which the vendor states none.
+//! Expiry of purchased and imported vouchers for which the vendor states none.
 
 use time::util::days_in_month;
 use time::{Date, Month};

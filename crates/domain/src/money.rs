@@ -245,6 +245,13 @@ impl AmountText {
     pub fn parse(&self, currency: Currency) -> Result<Amount, InvalidMoney> {
         Amount::parse(&self.0, currency)
     }
+
+    /// Whether both texts are the same number, such as `25` and `25.00`.
+    #[must_use]
+    pub fn is_same_number(&self, other: &Self) -> bool {
+        let number = |text: &str| text.parse::<Decimal>().ok();
+        self.0 == other.0 || number(&self.0).is_some_and(|found| number(&other.0) == Some(found))
+    }
 }
 
 impl From<&str> for AmountText {

@@ -1,6 +1,6 @@
 //! Time range filter of lists: `from` (inclusive) and `to` (exclusive).
 //!
-//! A date means its midnight in UTC. A range that ends before it begins is empty.
+//! A date means its midnight in UTC. A list whose range ends before it begins is refused.
 
 #[cfg(feature = "clap")]
 pub mod time_option;
@@ -44,6 +44,24 @@ pub struct Period {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a date such as 2026-11-20 or a time such as 2026-11-20T12:00:00Z")]
 pub struct InvalidTimestamp;
+
+/// A range that can hold nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected a time that is not before `from`: the range would be empty")]
+pub struct ReversedPeriod;
+
+impl Period {
+    /// Checks that the range does not end before it begins.
+    ///
+    /// # Errors
+    /// [`ReversedPeriod`].
+    pub fn check(&self) -> Result<(), ReversedPeriod> {
+        match (self.from, self.to) {
+            (Some(from), Some(to)) if from > to => Err(ReversedPeriod),
+            _ => Ok(()),
+        }
+    }
+}
 
 /// An end of the range in a query.
 mod bound {

@@ -1,5 +1,6 @@
 //! Products, denominations and SKUs.
 
+mod code_scope;
 pub mod view;
 
 use std::fmt;
@@ -16,6 +17,8 @@ use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, SchemaTy
 use super::identifier::{self, ForbiddenCharacter};
 use super::money::{Amount, Currency, Money};
 use crate::labels::labels;
+
+pub use self::code_scope::{CodeCase, CodeScope};
 
 /// Maximum length of a product, category or vendor id in bytes: enough for `brand-country-kind`, short in every index.
 pub const MAX_SLUG_LENGTH: usize = 64;
@@ -168,41 +171,6 @@ labels! {
     }
 }
 
-labels! {
-    /// Whether codes of a brand that differ only in case are one code.
-    #[derive(Default)]
-    pub enum CodeCase: "lowercase",
-        "Whether codes that differ only in case are two codes (`exact`) or one (`ignored`). Products of one brand have the same." {
-        #[default]
-        Exact,
-        Ignored,
-    }
-}
-
-/// Among which codes a code occurs once, and how they are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CodeScope<'a> {
-    pub brand: &'a str,
-    pub case: CodeCase,
-}
-
-impl<'a> CodeScope<'a> {
-    /// The codes of a brand where the case counts.
-    #[must_use]
-    pub const fn exact(brand: &'a str) -> Self {
-        Self {
-            brand,
-            case: CodeCase::Exact,
-        }
-    }
-
-    /// The brand without regard to case and spelling.
-    #[must_use]
-    pub fn brand_key(self) -> String {
-        identifier::normalize_stored(self.brand).to_lowercase()
-    }
-}
-
 /// Face values between two bounds in equal steps; all in minor units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DenominationRange {
@@ -249,7 +217,8 @@ labels! {
     /// The kinds of expiry policy.
     pub enum ExpiryKind: "SCREAMING_SNAKE_CASE",
         "Kind of expiry policy: `FIXED_DATE` (every voucher expires on one date), `MONTHS_FROM_ISSUE` (a number \
-         of months after issue), `NONE` (vouchers never expire)." {
+         of months after the day on which the voucher was imported or bought, unless its vendor names a day), `NONE` (vouchers never \
+         expire)." {
         /// Every voucher expires on one date.
         FixedDate,
         /// A number of months after issue.

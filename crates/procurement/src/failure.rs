@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use time::Date;
 use vouchsafe_security::vault::code::InvalidCode;
+use vouchsafe_wire::operator::stock::spreadsheet::Damage;
 
 use super::limits::{MAX_RECORD_PAGES, MAX_RECORDS_PAGE, MAX_RESPONSE_BYTES};
 
@@ -109,6 +110,9 @@ pub enum InvalidResponse {
     /// The code is invalid.
     #[error("voucher {index}: {error}")]
     Code { index: usize, error: InvalidCode },
+    /// The vendor has put its codes through a spreadsheet.
+    #[error("voucher {index}: the code or PIN is {damage}, as a spreadsheet writes it")]
+    Damaged { index: usize, damage: Damage },
     /// References are shown to people, codes are not.
     #[error("voucher {index} uses its code as reference")]
     ReferenceIsCode { index: usize },

@@ -32,7 +32,7 @@ impl fmt::Display for ExposedFile {
     }
 }
 
-/// Reads a text file, and whether it is exposed to other users.
+/// Reads a text file without its byte order mark, and whether it is exposed to other users.
 ///
 /// # Errors
 /// If it cannot be read, or is not UTF-8.
@@ -43,6 +43,9 @@ pub fn read(path: &Path) -> io::Result<(Zeroizing<String>, Option<ExposedFile>)>
     let length = usize::try_from(metadata.len()).unwrap_or_default();
     let mut text = Zeroizing::new(String::with_capacity(length + 1));
     file.read_to_string(&mut text)?;
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
     let mode = metadata.permissions().mode() & 0o777;
     let is_exposed = metadata.is_file() && mode & EXPOSING_BITS != 0 && !path.starts_with(CONTAINER_SECRETS);
     let exposed = is_exposed.then(|| ExposedFile {

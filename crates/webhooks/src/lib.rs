@@ -1,6 +1,7 @@
 //! Webhook delivery over HTTP: URL policy, signing, sending, polling for due endpoints, and the log of attempts.
 
 mod attempt_log;
+mod connections;
 pub mod metrics;
 mod poller;
 mod sender;

@@ -28,8 +28,7 @@ use vouchsafe_store::keyring::Keyring;
 use vouchsafe_http_client::resolver::{Resolver, system_lookup};
 use vouchsafe_http_client::url_policy::{UrlPolicy, UrlRejection};
 
-/// Idle connections are closed after this time, so that the host is resolved again.
-const IDLE_CONNECTION: Duration = Duration::from_secs(30);
+use super::connections::{Connections, IDLE_CONNECTION};
 
 /// How much of a response is read, so that the connection can be reused. Bytes.
 const MAX_READ_BYTES: usize = 16 * 1_024;
@@ -68,9 +67,9 @@ struct SenderInner {
     clock: Arc<dyn Clock>,
     policy: UrlPolicy,
     resolver: Resolver,
-    http_client: Client,
+    http: Connections,
     /// Absent on a machine without root certificates.
-    https_client: Option<Client>,
+    https: Option<Connections>,
     runtime: Handle,
 }
 
@@ -96,7 +95,7 @@ impl HttpSender {
     /// If no HTTP client can be created.
     pub fn new(parts: SenderConfig) -> anyhow::Result<Self> {
         let resolver = Resolver::new(parts.policy.clone(), system_lookup());
-        let client = |scheme: &str| -> anyhow::Result<Client> {
+        let client = |scheme: &str, max_idle: usize| -> anyhow::Result<Client> {
             let builder = vouchsafe_http_client::client_builder(scheme)?
                 .dns_resolver(Arc::new(resolver.clone()))
                 .http1_only()
@@ -104,17 +103,23 @@ impl HttpSender {
                 .tcp_nodelay(true)
                 .connect_timeout(ATTEMPT_TIMEOUT)
                 .pool_idle_timeout(IDLE_CONNECTION)
-                .pool_max_idle_per_host(MAX_CONCURRENCY)
+                .pool_max_idle_per_host(max_idle)
                 .user_agent(concat!("Vouchsafe-Webhooks/", env!("CARGO_PKG_VERSION")));
             Ok(builder.build()?)
         };
-        let secure = client("https:");
+        let connections = |scheme: &str| -> anyhow::Result<Connections> {
+            Ok(Connections::new(
+                client(scheme, MAX_CONCURRENCY)?,
+                client(scheme, 0)?,
+            ))
+        };
+        let secure = connections("https:");
         if let Err(error) = &secure {
             tracing::warn!(error.message = %error, "webhooks over https are disabled: no root certificates found");
         }
         Ok(Self(Arc::new(SenderInner {
-            http_client: client("http:")?,
-            https_client: secure.ok(),
+            http: connections("http:")?,
+            https: secure.ok(),
             resolver,
             keyring: parts.keyring,
             clock: parts.clock,
@@ -204,17 +209,17 @@ impl SenderInner {
         {
             return SendResult::failed(fault_of_rejection(error));
         }
-        let client = if url.scheme() == "https" {
-            self.https_client.as_ref()
+        let connections = if url.scheme() == "https" {
+            self.https.as_ref()
         } else {
-            Some(&self.http_client)
+            Some(&self.http)
         };
-        let (Some(client), Some(signed)) = (client, self.sign(target, &request).await) else {
+        let (Some(connections), Some(signed)) = (connections, self.sign(target, &request).await) else {
             return SendResult::failed(DeliveryFault::Internal);
         };
         let body = Bytes::from(request.body);
         let signatures = [signed.webhook_signature.clone(), signed.x_signature.clone()];
-        let mut builder = client
+        let mut builder = connections
             .post(url)
             .header(CONTENT_TYPE, "application/json")
             .header("webhook-id", request.id)
@@ -225,7 +230,11 @@ impl SenderInner {
         if request.test {
             builder = builder.header(TEST_HEADER, "true");
         }
-        match builder.send().await {
+        let sent = match builder.build() {
+            Ok(request) => connections.send(request).await,
+            Err(error) => Err(error),
+        };
+        match sent {
             Ok(response) => {
                 let remaining = ATTEMPT_TIMEOUT.saturating_sub(started.elapsed() + TIMEOUT_MARGIN);
                 let mut result = self.read_response(response, remaining.min(BODY_TIMEOUT)).await;

@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use utoipa::IntoParams;
 use utoipa::openapi::path::Parameter;
 use utoipa::openapi::{RefOr, Schema};
+use vouchsafe_domain::period::{Period, parse_timestamp};
 use vouchsafe_domain::text_schema::MAX_FILTER_BYTES;
 
 use crate::error_body::InvalidRequest;
@@ -138,6 +139,7 @@ impl PageRequest {
         let limit = Some(limit.get()).filter(|_| has_limit).or(F::DEFAULT_LIMIT);
         check_filters(&filters)?;
         let filter = query::parse(&filters)?;
+        check_period(&filters)?;
         let filter_hash = hash_filters(list, &filters);
         let after = cursor.map(|cursor| decode_cursor(&cursor, filter_hash));
         let page = Self {
@@ -310,6 +312,21 @@ fn check_filters(filters: &[(String, String)]) -> Result<(), InvalidRequest> {
     };
     let message = format!("expected at most {MAX_FILTER_BYTES} bytes without NUL characters");
     Err(InvalidRequest::field(name, message))
+}
+
+/// A list of a time range that ends before it begins would say that there is nothing.
+fn check_period(filters: &[(String, String)]) -> Result<(), InvalidRequest> {
+    let bound = |wanted: &str| {
+        let found = filters.iter().find(|(name, _)| name == wanted);
+        found.and_then(|(_, value)| parse_timestamp(value))
+    };
+    let period = Period {
+        from: bound("from"),
+        to: bound("to"),
+    };
+    period
+        .check()
+        .map_err(|error| InvalidRequest::field("to", error.to_string()))
 }
 
 fn invalid_cursor() -> InvalidRequest {

@@ -146,8 +146,16 @@ impl<'de> Deserializer<'de> for Value<'de> {
         visitor.visit_enum(self.0.into_deserializer())
     }
 
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, QueryError> {
+        match self.0 {
+            "true" => visitor.visit_bool(true),
+            "false" => visitor.visit_bool(false),
+            _ => Err(serde::de::Error::custom("expected true or false")),
+        }
+    }
+
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
         tuple_struct map struct identifier ignored_any
     }
 }
@@ -189,6 +197,20 @@ mod tests {
         assert_eq!(
             refusal::<OrderSearch>("reference=a&from=yesterday"),
             format!("from: {time}")
+        );
+    }
+
+    #[test]
+    fn flag_is_true_or_false() {
+        #[derive(Default, Serialize, Deserialize)]
+        struct Flag {
+            #[serde(default)]
+            is_set: bool,
+        }
+        let flag = |query: &str| parse::<Flag>(&split(query).unwrap()).map(|flag| flag.is_set).ok();
+        assert_eq!(
+            ["is_set=true", "is_set=false", "", "is_set=1"].map(flag),
+            [Some(true), Some(false), Some(false), None]
         );
     }
 

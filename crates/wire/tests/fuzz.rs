@@ -7,12 +7,14 @@ use vouchsafe_domain::catalogue::{MAX_LINES, MAX_VOUCHERS};
 use vouchsafe_domain::ledger::transaction::TransactionFilter;
 use vouchsafe_domain::order::filter::OrderFilter;
 use vouchsafe_domain::payout::PayoutFilter;
+use vouchsafe_domain::product::Sku;
 use vouchsafe_wire::error_body::InvalidRequest;
 use vouchsafe_wire::operator::partners::{NewPartner, PartnerPatch};
 use vouchsafe_wire::operator::reconciliation::records::RecordReader;
-use vouchsafe_wire::operator::stock::blocks::{Block, BlockSplitter};
-use vouchsafe_wire::operator::stock::format::Format;
-use vouchsafe_wire::operator::stock::row::ExpiryDefaults;
+use vouchsafe_wire::operator::stock::row::{DamagePolicy, RowError, RowPolicy};
+use vouchsafe_wire::operator::stock::voucher_list::{ListPurpose, ListedVoucher, ParsedBlock, VoucherList};
+use vouchsafe_wire::operator::table::blocks::{Block, BlockSplitter};
+use vouchsafe_wire::operator::table::reader::Format;
 use vouchsafe_wire::page::PageRequest;
 use vouchsafe_wire::partner::{credentials, orders, payouts, sandbox, webhooks};
 use vouchsafe_wire::{filter::ListFilter, json};
@@ -114,40 +116,45 @@ fn list_queries() {
 
 fn blocks(parts: &[&[u8]]) -> Vec<Block> {
     let mut splitter = BlockSplitter::default();
-    parts.iter().for_each(|part| splitter.push(part));
-    splitter.finish();
-    std::iter::from_fn(|| splitter.take()).collect()
+    // Fuzzed bytes may be an archive or UTF-32: such a file has no blocks.
+    let is_text = parts.iter().all(|part| splitter.push(part).is_ok()) && splitter.finish().is_ok();
+    std::iter::from_fn(|| splitter.take())
+        .filter(|_| is_text)
+        .collect()
 }
 
 /// The lines with a voucher, and those that are rejected with the reasons.
 type ImportedLines = (Vec<u64>, Vec<(u64, String)>);
 
 /// An error is that of the header.
-fn import(mut format: Format, parts: &[&[u8]]) -> Result<ImportedLines, String> {
-    let defaults = ExpiryDefaults {
+fn import(format: Format, parts: &[&[u8]]) -> Result<ImportedLines, String> {
+    let policy = RowPolicy {
         today: date!(2026 - 11 - 20),
         default_expiry: None,
+        damage: DamagePolicy::Refuse,
     };
-    let (mut lines, mut rejected) = (Vec::new(), Vec::new());
+    let sku = "card/2500".parse::<Sku>().unwrap();
+    let currency = "USD".parse().unwrap();
+    let mut list = VoucherList::new(ListPurpose::Store, format, policy.damage);
+    let mut parsed = ParsedBlock::default();
+    let mut add = |line, listed: Result<ListedVoucher<'_>, RowError>| {
+        parsed.add(line, listed, policy, (&sku, currency));
+    };
     for block in blocks(parts) {
-        let parsed = format.read(&block, defaults).map_err(|error| error.to_string())?;
-        assert_eq!(parsed.rows.len(), parsed.lines.len());
-        lines.extend(parsed.lines);
-        rejected.extend(
-            parsed
-                .rejected
-                .iter()
-                .map(|(line, reason)| (*line, reason.to_string())),
-        );
+        list.read(&block, &mut add).map_err(|error| error.to_string())?;
     }
-    Ok((lines, rejected))
+    list.finish(&mut add).map_err(|error| error.to_string())?;
+    assert_eq!(parsed.rows.len(), parsed.lines.len());
+    let rejected = parsed.rejected.iter();
+    let rejected = rejected.map(|(line, reason)| (*line, reason.to_string()));
+    Ok((parsed.lines.clone(), rejected.collect()))
 }
 
 /// The result does not depend on the parts in which the file arrives, and no reason quotes a line.
-fn check_import(format: fn() -> Format, input: &[u8]) {
-    let whole = import(format(), &[input]);
+fn check_import(format: Format, input: &[u8]) {
+    let whole = import(format, &[input]);
     let halves = input.split_at(input.len() / 2);
-    assert_eq!(whole, import(format(), &[halves.0, halves.1]));
+    assert_eq!(whole, import(format, &[halves.0, halves.1]));
     if let Ok((_, rejected)) = whole {
         for (_, reason) in rejected {
             assert!(!reason.contains("AAA-"), "{reason}");
@@ -166,13 +173,16 @@ fn stock_csv() {
         "\"\"",
         "\r\n",
         "\n",
+        "\r",
+        ";",
+        "\t",
         "\u{feff}",
         "AAA-",
         "2027-01-31",
         "\0",
     ];
     vouchsafe_fuzz::run(DIRECTORY, "stock_csv", TOKENS, |input| {
-        check_import(|| Format::Csv(None), input);
+        check_import(Format::Csv, input);
     });
 }
 
@@ -193,7 +203,7 @@ fn stock_ndjson() {
         "1",
     ];
     vouchsafe_fuzz::run(DIRECTORY, "stock_ndjson", TOKENS, |input| {
-        check_import(|| Format::Ndjson, input);
+        check_import(Format::Ndjson, input);
     });
 }
 

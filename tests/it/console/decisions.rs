@@ -78,7 +78,7 @@ async fn order_is_found_approved_and_fulfilled() {
     let code = unique(UNREAD_CODE);
     for wrong in [
         format!("code,pin,colour\n{code},1234,red"),
-        format!("{code},1234"),
+        format!("{code};1234"),
         format!("code\n{code},1234"),
     ] {
         let refused = browser.submit(&fulfil, &[("vouchers", &wrong)]).await;

@@ -52,6 +52,7 @@ pub fn expiries(operation: Operation) -> Operation {
 pub fn import(operation: Operation) -> Operation {
     let report = json!({
         "vendor": "acme-cards", "batch": "delivery-4711", "imported": 99, "duplicates": 0, "rejected_count": 1, "rejected": [{ "line": 3, "reason": "expired on 2026-01-31" }],
+        "dry_run": false, "notices": ["the fields are separated by semicolons, not by commas"], "first_rows": [],
     });
     read_operation(operation, "importStock")
         .describe(
@@ -59,7 +60,8 @@ pub fn import(operation: Operation) -> Operation {
             "Import vouchers",
             "Imports a file of any size and commits every 10,000 lines; a pause of more than 10 seconds aborts the import. A \
              voucher is imported once, so an interrupted import can be repeated. The same code of a brand with another PIN is \
-             rejected, unless the product's `code_identity` is `code_and_pin`.",
+             rejected, unless the product's `code_identity` is `code_and_pin`. CSV may be UTF-8 or UTF-16, with commas, semicolons or tabs, \
+             with or without a header; what is unusual is in `notices`. A record that does not parse is rejected whole.",
         )
         .query::<ImportQuery>()
         .text_body(vec![("text/csv", CSV), ("application/x-ndjson", NDJSON)])
@@ -82,7 +84,8 @@ pub fn void(operation: Operation) -> Operation {
         .describe(
             STOCK,
             "Void vouchers",
-            "Takes all available vouchers of a SKU, or named codes, out of sale. Sold vouchers stay sold. Can be repeated.",
+            "Takes all available vouchers of a SKU, or named codes, out of sale. Sold vouchers stay sold. A code names the voucher whatever its PIN, unless the \
+             product's `code_identity` is `code_and_pin`. Can be repeated.",
         )
         .json_body::<VoidRequest>(request)
         .ok::<VoidReport>("Result.", report)
@@ -106,7 +109,8 @@ pub fn withdraw_sold(operation: Operation) -> Operation {
         "vouchers": [{ "code_id": 4711, "voucher_id": "vch_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f" }, { "product_id": "amzn-us", "code": "ABCD-1234" }],
         "reason": "sold after the backup of 02:00",
     });
-    let report = json!({ "known": 0, "withdrawn": 2, "kept": 0, "absent": 0, "unidentified": [] });
+    let report =
+        json!({ "known": 0, "withdrawn": 2, "kept": 0, "absent": 0, "absent_codes": [], "unidentified": [] });
     json_write_operation(operation, "withdrawSoldStock")
         .describe(
             STOCK,

@@ -65,6 +65,7 @@ const PRODUCT: [Input; 19] = [
         "Case of codes",
         InputKind::Choice(labels::<CodeCase>),
     )
+    .optional()
     .prefilled()
     .hint("ignored: codes that differ only in case are one. Cannot change once the brand has stock."),
     Input::new(

@@ -141,3 +141,25 @@ fn incomplete_row_has_no_payload() {
     let bundle = bundle(OrderStatus::Delivered, steps);
     assert!(bundle.data(0).is_some() && bundle.data(1).is_none());
 }
+
+/// docs/partner/webhooks.md names the size, for body limits of receivers.
+#[test]
+fn largest_event_is_below_its_documented_size() {
+    let longest = "x".repeat(64);
+    let cancelled = EventStep::Cancelled {
+        by: Actor::Operator,
+        // A reason has at most 500 characters, of at most four bytes each.
+        reason: Some("\u{1f600}".repeat(500)),
+    };
+    let mut bundle = bundle(OrderStatus::PartiallyDelivered, vec![cancelled]);
+    bundle.lines[0].0 = longest.parse().unwrap();
+    bundle.vouchers = vec![bundle.vouchers[0].clone(); 1_000];
+    let envelope = Envelope {
+        event: EventKind::OrderCancelled,
+        event_id: format!("evt_{}", "e".repeat(32)).parse().unwrap(),
+        created_at: time::macros::datetime!(2026-11-20 12:00:00.123_456 UTC),
+        data: bundle.data(0).unwrap(),
+    };
+    let bytes = serde_json::to_vec(&envelope).unwrap().len();
+    assert!((104_000..110_000).contains(&bytes), "{bytes}");
+}

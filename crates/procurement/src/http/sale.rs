@@ -15,6 +15,7 @@ use vouchsafe_domain::money::{AmountText, Currency};
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey, VendorReference};
 use vouchsafe_security::vault::code::{CodePart, CodeParts, VoucherCode};
 use vouchsafe_wire::json::{self, JsonObject};
+use vouchsafe_wire::operator::stock::spreadsheet::Damage;
 
 use crate::{FailureReason, InvalidResponse, PurchaseResult, Shortfall, VendorFailure, VendorVoucher};
 
@@ -166,6 +167,12 @@ impl VoucherBody<'_> {
             serial: self.serial.as_deref(),
             url: self.url.as_deref(),
         };
+        // Only what is no code of any brand: unlike an import, no operator can confirm that the codes look so.
+        let texts = [Some(parts.code), parts.pin];
+        let damaged = texts.into_iter().flatten().filter_map(Damage::find);
+        if let Some(damage) = damaged.into_iter().find(|damage| damage.is_certain()) {
+            return Err(InvalidResponse::Damaged { index, damage });
+        }
         VoucherCode::parse(parts).map_err(|error| InvalidResponse::Code { index, error })
     }
 

@@ -57,7 +57,7 @@ pub enum InvalidCode {
     #[error("{part} has {bytes} bytes; at most {} are allowed", part.max_bytes())]
     TooLong { part: CodePart, bytes: usize },
     /// As broken imports and pasted texts contain them.
-    #[error("{part} contains a {character}")]
+    #[error("{part} has a forbidden character: {character}")]
     Forbidden {
         part: CodePart,
         character: ForbiddenCharacter,

@@ -36,11 +36,14 @@ pub struct CodeMatch {
     pub code_index: Option<BlindIndex>,
 }
 
+/// Indexes as a parameter of a statement.
+type IndexColumn<'a> = Vec<Option<&'a [u8]>>;
+
 impl CodeMatch {
     /// The columns of several: blind indexes and code indexes.
     pub(crate) fn columns<'a>(
         matches: impl Iterator<Item = Option<&'a Self>>,
-    ) -> (Vec<Option<&'a [u8]>>, Vec<Option<&'a [u8]>>) {
+    ) -> (IndexColumn<'a>, IndexColumn<'a>) {
         let bytes = |index: &'a BlindIndex| &index.as_bytes()[..];
         matches
             .map(|found| {

@@ -16,6 +16,12 @@ impl SecretText {
     }
 }
 
+impl From<String> for SecretText {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
 impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SecretText(***)")

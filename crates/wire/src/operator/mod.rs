@@ -21,6 +21,7 @@ pub mod search;
 pub mod sessions;
 pub mod settings;
 pub mod stock;
+pub mod table;
 mod text;
 pub mod vendors;
 pub mod wallets;

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "clap")]
 mod arguments;
+mod denominations;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -10,12 +11,13 @@ use utoipa::ToSchema;
 use vouchsafe_domain::arguments::enum_parser;
 use vouchsafe_domain::catalogue::Catalogue;
 use vouchsafe_domain::iso_date;
-use vouchsafe_domain::money::{Amount, AmountText, Currency};
+use vouchsafe_domain::money::{AmountText, Currency};
 use vouchsafe_domain::product::{
-    ApprovalPolicy, CodeCase, CodeIdentity, DenominationRange, ExpiryKind, ExpiryPolicy, Product, ProductId,
-    Redemption, SupplyRoute, expiry_value_schema, parse_slug,
+    ApprovalPolicy, CodeCase, CodeIdentity, ExpiryKind, ExpiryPolicy, Product, ProductId, Redemption,
+    SupplyRoute, expiry_value_schema, parse_slug,
 };
 
+use self::denominations::{DenominationRangeRequest, parse_denominations};
 use super::text::{validate_identifier, validate_name};
 use crate::error_body::{FieldError, InvalidRequest};
 use crate::json::{self, JsonObject};
@@ -42,9 +44,6 @@ const DEFAULT_LOW_STOCK_AT: u32 = 20;
 
 /// Availability counts up to this number.
 pub(super) const MAX_LOW_STOCK_AT: u32 = 100_000;
-
-/// In minor units: 1,000 vouchers of it, the most in an order, do not overflow.
-const MAX_DENOMINATION: i64 = 1_000_000_000_000;
 
 /// Definition of a product.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -171,19 +170,6 @@ pub struct ProductRequest {
     #[serde(default)]
     #[cfg_attr(feature = "clap", arg(long, help = "End sales; the product stays readable"))]
     discontinued: bool,
-}
-
-/// Range of face values in equal steps.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = DenominationRangeRequest)]
-struct DenominationRangeRequest {
-    /// Lowest face value.
-    min: AmountText,
-    /// Highest face value: `min` plus a multiple of `step`.
-    max: AmountText,
-    /// Difference between two consecutive face values.
-    step: AmountText,
 }
 
 /// Expiry policy of the vouchers.
@@ -326,55 +312,6 @@ fn check_countries(mut countries: Vec<String>, errors: &mut FieldErrors) -> Vec<
     countries.sort();
     countries.dedup();
     countries
-}
-
-/// Sorts the face values and rejects repetitions.
-fn parse_denominations(texts: &[AmountText], currency: Currency, errors: &mut FieldErrors) -> Vec<Amount> {
-    if texts.len() > MAX_DENOMINATIONS {
-        errors.add(
-            "denominations",
-            format!("expected at most {MAX_DENOMINATIONS}; use denomination_range for more"),
-        );
-        return Vec::new();
-    }
-    let mut found = Vec::with_capacity(texts.len());
-    for (index, text) in texts.iter().enumerate() {
-        let field = format!("denominations[{index}]");
-        match parse_face_value(text, currency) {
-            Ok(amount) if found.contains(&amount) => errors.add(field, "is listed more than once"),
-            Ok(amount) => found.push(amount),
-            Err(message) => errors.add(field, message),
-        }
-    }
-    found.sort_unstable();
-    found
-}
-
-fn parse_face_value(text: &AmountText, currency: Currency) -> Result<Amount, String> {
-    let amount = text.parse(currency).map_err(|error| error.to_string())?;
-    match amount.minor() {
-        1..=MAX_DENOMINATION => Ok(amount),
-        ..=0 => Err("expected more than zero".to_owned()),
-        _ => Err("the face value is too large".to_owned()),
-    }
-}
-
-impl DenominationRangeRequest {
-    fn parse(&self, currency: Currency) -> Result<DenominationRange, String> {
-        let read = |text| parse_face_value(text, currency);
-        let range = DenominationRange {
-            min: read(&self.min)?,
-            max: read(&self.max)?,
-            step: read(&self.step)?,
-        };
-        if range.min > range.max {
-            return Err("min is more than max".to_owned());
-        }
-        if !range.contains(range.max) {
-            return Err("max is not min plus a multiple of step".to_owned());
-        }
-        Ok(range)
-    }
 }
 
 impl ExpiryPolicyRequest {

@@ -34,8 +34,9 @@ impl FromStr for SearchText {
     type Err = InvalidSearchText;
 
     fn from_str(text: &str) -> Result<Self, InvalidSearchText> {
+        let is_storable = is_storable_text(text.trim(), MAX_FILTER_BYTES);
         let text = &*normalize_stored(text);
-        let is_valid = !text.is_empty() && is_storable_text(text, MAX_FILTER_BYTES);
+        let is_valid = is_storable && !text.is_empty() && text.len() <= MAX_FILTER_BYTES;
         is_valid.then(|| Self(text.to_owned())).ok_or(InvalidSearchText)
     }
 }

@@ -20,7 +20,7 @@ use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::Money;
 use vouchsafe_domain::order::{FulfilmentSource, Order, PendingReason};
-use vouchsafe_domain::product::{CodeIdentity, Product, ProductId, Sku};
+use vouchsafe_domain::product::{Product, ProductId, Sku};
 use vouchsafe_store::{AuditActor, ImportTarget, StockOrigin};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::orders::fulfil::{FulfilReport, FulfilRequest};
@@ -34,7 +34,7 @@ use crate::api::operator::confirmable_change::{
     ChangeDescription, ConfirmableChange, submit, to_description,
 };
 use crate::api::operator::decision::decision_error;
-use crate::api::operator::stock::ingest;
+use crate::api::operator::stock::ingest::{self, CodeState, KnownCodes};
 use crate::service::Service;
 
 /// An order line that needs vouchers, and its purchase.
@@ -129,7 +129,7 @@ async fn store_and_deliver(
     let order = find_by_id(service, order_id).await?;
     let (product, sku, rows) = parse_rows(service, request, &order)?;
     let total = rows.len() as u64;
-    let new_rows = filter_new(service, &product, rows).await?;
+    let new_rows = filter_new(service, &ImportTarget::new(&product, sku.clone()), rows).await?;
     let order = ensure_purchases(service, order).await?;
     let pending_lines = find_pending_lines(service, &order, &sku).await?;
     let pending: usize = pending_lines
@@ -155,28 +155,17 @@ async fn store_and_deliver(
 /// `VALIDATION_FAILED` for the same code with another PIN.
 async fn filter_new(
     service: &Service,
-    product: &Product,
+    target: &ImportTarget,
     rows: Vec<VoucherRow>,
 ) -> Result<Vec<VoucherRow>, ApiError> {
-    let vault = service.keyring.vault();
-    let index = |row: &VoucherRow| {
-        let (scope, code) = (product.code_scope(), &row.code);
-        [vault.blind_index(scope, code), vault.code_index(scope, code)]
-    };
-    let indexes: Vec<_> = rows.iter().map(index).collect();
-    let candidates = indexes.iter().flatten().copied().collect();
-    let mut known = service.operator_store.stock.find_known_codes(candidates).await?;
-    let mut new_rows = Vec::new();
-    for (position, (row, [blind_index, code_index])) in rows.into_iter().zip(indexes).enumerate() {
-        if !known.insert(blind_index) {
-            continue;
-        }
-        if !known.insert(code_index) && product.code_identity == CodeIdentity::Code {
-            return Err(code_conflict(position));
-        }
-        new_rows.push(row);
+    let mut seen = KnownCodes::default();
+    let states = ingest::classify(service, target, &rows, &mut seen).await?;
+    if let Some(position) = states.iter().position(|state| *state == CodeState::Conflict) {
+        return Err(code_conflict(position));
     }
-    Ok(new_rows)
+    let states = rows.into_iter().zip(states);
+    let new = states.filter(|(_, state)| *state == CodeState::New);
+    Ok(new.map(|(row, _)| row).collect())
 }
 
 fn code_conflict(position: usize) -> ApiError {

@@ -5,6 +5,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokio::sync::mpsc::{Sender, channel};
+use vouchsafe_domain::reconciliation::RecordLine;
 use vouchsafe_domain::reconciliation::result::RecordsSource;
 use vouchsafe_procurement::reconciliation::code_leak::first_leaked_code;
 use vouchsafe_procurement::reconciliation::job::PAGES_AHEAD;
@@ -13,7 +14,6 @@ use vouchsafe_wire::error_body::InvalidRequest;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::reconciliation::RecordsQuery;
 use vouchsafe_wire::operator::reconciliation::records::RecordReader;
-use vouchsafe_wire::operator::stock::blocks::Block;
 
 use super::{find_day, parse_started_day};
 use crate::api::body::{check_not_compressed, incomplete, media_type};
@@ -110,18 +110,21 @@ impl RecordsUpload<'_> {
     /// Sends the whole file.
     async fn run(mut self) -> Result<(), ApiError> {
         while let Some(block) = self.blocks.next().await? {
-            if self.send(&block).await?.is_err() {
+            let lines = self.reader.read(&block).map_err(InvalidRequest::from)?;
+            if self.send(lines).await?.is_err() {
                 return Ok(());
             }
         }
-        self.reader.finish().map_err(InvalidRequest::from)?;
+        let lines = self.reader.finish().map_err(InvalidRequest::from)?;
+        if self.send(lines).await?.is_err() {
+            return Ok(());
+        }
         drop(self.sender.send(RecordsMessage::End).await);
         Ok(())
     }
 
     /// Sends the records of a block, page by page.
-    async fn send(&mut self, block: &Block) -> Result<Result<(), ReceiverClosed>, ApiError> {
-        let mut lines = self.reader.read(block).map_err(InvalidRequest::from)?;
+    async fn send(&mut self, mut lines: Vec<RecordLine>) -> Result<Result<(), ReceiverClosed>, ApiError> {
         while !lines.is_empty() {
             let rest = lines.split_off(lines.len().min(RECORDS_PAGE));
             let page = std::mem::replace(&mut lines, rest);

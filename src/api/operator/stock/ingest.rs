@@ -1,7 +1,10 @@
 //! Encrypts vouchers on a blocking thread, commits them as one transaction and notifies the shelf.
 
+use std::collections::HashSet;
+
 use actix_web::web;
 use vouchsafe_domain::product::{CodeIdentity, Product};
+use vouchsafe_security::vault::blind_index::BlindIndex;
 use vouchsafe_security::vault::code::VoucherCode;
 use vouchsafe_security::vault::seal::{SealError, Vault};
 use vouchsafe_store::keyring::KeyringError;
@@ -30,6 +33,57 @@ pub(in crate::api::operator) fn code_match(
         blind_index: vault.blind_index(product.code_scope(), code),
         code_index,
     }
+}
+
+/// What storing a code would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::api::operator) enum CodeState {
+    New,
+    /// Stored before, or repeated.
+    Duplicate,
+    /// The brand has it with another PIN.
+    Conflict,
+}
+
+/// Codes that came before in a file. Holds at most as many as fit into 64 MiB; beyond that, a repetition counts as new.
+#[derive(Default)]
+pub(in crate::api::operator) struct KnownCodes(HashSet<BlindIndex>);
+
+const MAX_KNOWN_CODES: usize = 1_000_000;
+
+/// Finds out what storing these vouchers would do.
+pub(in crate::api::operator) async fn classify(
+    service: &Service,
+    target: &ImportTarget,
+    rows: &[VoucherRow],
+    seen: &mut KnownCodes,
+) -> Result<Vec<CodeState>, ApiError> {
+    let vault = service.keyring.vault();
+    let index = |row: &VoucherRow| {
+        let scope = target.code_scope();
+        (
+            vault.blind_index(scope, &row.code),
+            vault.code_index(scope, &row.code),
+        )
+    };
+    let indexes: Vec<_> = rows.iter().map(index).collect();
+    let candidates = indexes.iter().flat_map(|(blind, code)| [*blind, *code]).collect();
+    let stored = service.operator_store.stock.find_known_codes(candidates).await?;
+    if seen.0.len() > MAX_KNOWN_CODES {
+        seen.0.clear();
+    }
+    let states = indexes.into_iter().map(|(blind_index, code_index)| {
+        let is_known = |index| stored.contains(index) || seen.0.contains(index);
+        if is_known(&blind_index) {
+            return CodeState::Duplicate;
+        }
+        if is_known(&code_index) && target.code_identity == CodeIdentity::Code {
+            return CodeState::Conflict;
+        }
+        seen.0.extend([blind_index, code_index]);
+        CodeState::New
+    });
+    Ok(states.collect())
 }
 
 /// Encrypts vouchers. Takes tens of milliseconds: call it on a blocking thread.

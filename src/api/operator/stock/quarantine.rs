@@ -39,8 +39,12 @@ pub(in crate::api::operator) async fn withdraw_sold(
     Json(request): Json<SoldRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let reason = request.validate_reason()?;
-    let names = request.names()?.into_iter();
-    let sold = names.map(|name| sold_voucher(&service, name));
+    let names = request.names()?;
+    let is_code: Vec<bool> = names
+        .iter()
+        .map(|name| matches!(name, VoucherName::Code { .. }))
+        .collect();
+    let sold = names.into_iter().map(|name| sold_voucher(&service, name));
     let sold = sold.collect::<Result<_, ApiError>>()?;
     let quarantine = &service.operator_store.quarantine;
     let outcomes = quarantine.withdraw_sold(sold, reason, operator.audit_actor());
@@ -50,7 +54,12 @@ pub(in crate::api::operator) async fn withdraw_sold(
             SoldVoucherOutcome::Known => report.known += 1,
             SoldVoucherOutcome::Withdrawn => report.withdrawn += 1,
             SoldVoucherOutcome::Kept => report.kept += 1,
-            SoldVoucherOutcome::Absent => report.absent += 1,
+            SoldVoucherOutcome::Absent => {
+                report.absent += 1;
+                if is_code[index] {
+                    report.absent_codes.push(index);
+                }
+            }
             SoldVoucherOutcome::Unidentified => report.unidentified.push(index),
         }
     }

@@ -174,6 +174,13 @@ fn invalid_response_is_rejected_and_not_quoted() {
             },
         ),
         (
+            with("code", json!("6.03571E+15")),
+            InvalidResponse::Damaged {
+                index,
+                damage: Damage::Scientific,
+            },
+        ),
+        (
             with("reference", json!("CNRY-0")),
             InvalidResponse::ReferenceIsCode { index },
         ),

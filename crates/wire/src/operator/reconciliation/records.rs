@@ -1,4 +1,4 @@
-//! CSV parser for vendor records: a header line, then one voucher per line.
+//! Reader of vendor records: a table with one voucher per line.
 //!
 //! An invalid line rejects the whole file. An error never quotes the line, which may contain codes.
 
@@ -10,9 +10,11 @@ use vouchsafe_domain::purchase::PurchaseKey;
 use vouchsafe_domain::reconciliation::{RecordLine, VoucherTerms};
 
 use crate::error_body::InvalidRequest;
-use crate::operator::stock::blocks::Block;
-use crate::operator::stock::columns::{ColumnError, Columns};
-use crate::operator::stock::row::{LineError, decode_line, strip_byte_order_mark};
+use crate::operator::table::blocks::Block;
+use crate::operator::table::columns::Schema;
+use crate::operator::table::line_error::LineError;
+use crate::operator::table::notice::FileError;
+use crate::operator::table::reader::{Format, TableReader, Values};
 
 /// All columns; the last one is optional.
 const COLUMN_NAMES: [&str; 6] = [
@@ -26,26 +28,30 @@ const COLUMN_NAMES: [&str; 6] = [
 
 const REQUIRED_COLUMNS: usize = 5;
 
-/// One more than there are columns, to detect lines with too many fields.
-const MAX_FIELDS: usize = COLUMN_NAMES.len() + 1;
+const SCHEMA: Schema<{ COLUMN_NAMES.len() }> = Schema {
+    names: COLUMN_NAMES,
+    without_header: &[],
+    is_ragged: false,
+    numbers: &["denomination"],
+};
 
 /// Error in a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    #[error(
-        "expected the columns reference, product_id, denomination, currency, sold_at and optionally purchase_id, each once"
-    )]
-    Header,
+    #[error(transparent)]
+    File(#[from] FileError),
     #[error(transparent)]
     Line(#[from] LineError),
     #[error("{0} is invalid; see the vendor protocol")]
     Field(&'static str),
+    #[error("denomination has a decimal comma; write 25.00")]
+    DecimalComma,
     #[error("sold_at is on another day in UTC")]
     OtherDay,
 }
 
 /// An invalid line and its error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedLine {
     line: u64,
     error: RecordError,
@@ -63,14 +69,17 @@ impl From<RejectedLine> for InvalidRequest {
 /// Parses the blocks of a file, in order.
 pub struct RecordReader {
     day: Date,
-    columns: Option<Columns<{ COLUMN_NAMES.len() }, MAX_FIELDS>>,
+    table: TableReader<{ COLUMN_NAMES.len() }>,
 }
 
 impl RecordReader {
     /// For records of this day.
     #[must_use]
     pub const fn new(day: Date) -> Self {
-        Self { day, columns: None }
+        Self {
+            day,
+            table: TableReader::new(SCHEMA, Format::Csv),
+        }
     }
 
     /// Parses a block. Call it with the blocks in order.
@@ -78,47 +87,59 @@ impl RecordReader {
     /// # Errors
     /// The first invalid line.
     pub fn read(&mut self, block: &Block) -> Result<Vec<RecordLine>, RejectedLine> {
-        let mut lines = Vec::new();
-        for (number, line) in block.lines() {
-            let line = strip_byte_order_mark(number, line);
-            if line.iter().all(u8::is_ascii_whitespace) {
-                continue;
-            }
-            let read = decode_line(line)
-                .map_err(RecordError::from)
-                .and_then(|text| self.parse_line(text));
-            lines.extend(read.map_err(|error| RejectedLine { line: number, error })?);
-        }
-        Ok(lines)
+        let mut records = Records::new(self.day);
+        let read = self.table.read(block, |line, values| records.add(line, values));
+        self.check(read.map_err(RecordError::from), block.first_line)?;
+        records.into_result()
     }
 
-    /// Fails if the file had no header.
+    /// Reads what is left at the end of the file.
     ///
     /// # Errors
-    /// [`RecordError::Header`] for the first line.
-    pub fn finish(&self) -> Result<(), RejectedLine> {
-        self.columns.is_some().then_some(()).ok_or(RejectedLine {
-            line: 1,
-            error: RecordError::Header,
-        })
+    /// The first invalid line, or the first line of a file without a header.
+    pub fn finish(&mut self) -> Result<Vec<RecordLine>, RejectedLine> {
+        let mut records = Records::new(self.day);
+        let read = self.table.finish(|line, values| records.add(line, values));
+        self.check(read.map_err(RecordError::from), 1)?;
+        records.into_result()
     }
 
-    /// Parses the header (first line) or a record.
-    fn parse_line(&mut self, text: &str) -> Result<Option<RecordLine>, RecordError> {
-        match &mut self.columns {
-            Some(columns) => parse_record(columns.split(text)?, self.day).map(Some),
-            None => {
-                let columns = Columns::parse_header(&COLUMN_NAMES, text).map_err(|error| match error {
-                    ColumnError::Line(error) => error.into(),
-                    ColumnError::Unknown(_) | ColumnError::Repeated(_) => RecordError::Header,
-                })?;
-                if !columns.has_first(REQUIRED_COLUMNS) {
-                    return Err(RecordError::Header);
-                }
-                self.columns = Some(columns);
-                Ok(None)
-            }
+    /// Requires the columns that a file of CSV must have.
+    fn check(&self, read: Result<(), RecordError>, line: u64) -> Result<(), RejectedLine> {
+        let missing = (0..REQUIRED_COLUMNS).find(|column| self.table.has(*column) == Some(false));
+        let missing = missing.map(|column| FileError::MissingColumn(COLUMN_NAMES[column].to_owned()));
+        let read = read.and_then(|()| missing.map_or(Ok(()), |missing| Err(missing.into())));
+        read.map_err(|error| RejectedLine { line, error })
+    }
+}
+
+/// The records of a block, or its first invalid line.
+struct Records {
+    day: Date,
+    result: Result<Vec<RecordLine>, RejectedLine>,
+}
+
+impl Records {
+    const fn new(day: Date) -> Self {
+        Self {
+            day,
+            result: Ok(Vec::new()),
         }
+    }
+
+    fn add(&mut self, line: u64, values: Result<Values<'_, { COLUMN_NAMES.len() }>, LineError>) {
+        let Ok(records) = &mut self.result else { return };
+        let record = values
+            .map_err(RecordError::from)
+            .and_then(|values| parse_record(values, self.day));
+        match record {
+            Ok(record) => records.push(record),
+            Err(error) => self.result = Err(RejectedLine { line, error }),
+        }
+    }
+
+    fn into_result(self) -> Result<Vec<RecordLine>, RejectedLine> {
+        self.result
     }
 }
 
@@ -136,6 +157,9 @@ fn parse_record(texts: [Option<&str>; COLUMN_NAMES.len()], day: Date) -> Result<
         return Err(RecordError::OtherDay);
     }
     let currency: Currency = currency.parse().map_err(|_| RecordError::Field("currency"))?;
+    if denomination.contains(',') {
+        return Err(RecordError::DecimalComma);
+    }
     let denomination = AmountText::from(denomination)
         .parse(currency)
         .map_err(|_| RecordError::Field("denomination"))?;

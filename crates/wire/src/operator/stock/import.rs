@@ -4,12 +4,14 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::money::{Amount, AmountText};
-use vouchsafe_domain::product::{ExpiryKind, Product};
-use vouchsafe_domain::{iso_date, timestamp};
+use vouchsafe_domain::product::Product;
+use vouchsafe_domain::timestamp;
+use vouchsafe_security::vault::code::CodePart;
 
-use super::row::LineError;
+use super::row::{RowError, VoucherRow};
 use crate::error_body::InvalidRequest;
 use crate::error_code::Code;
+use crate::operator::table::notice::Notice;
 use crate::operator::text::validate_identifier;
 
 /// Rejections listed in the response (contract §10).
@@ -31,6 +33,51 @@ pub struct ImportReport {
     pub rejected_count: u64,
     /// The first 1,000 rejected lines.
     pub rejected: Vec<Rejection>,
+    /// Whether the request was a dry run: the numbers are what an import would do, and nothing was stored.
+    pub dry_run: bool,
+    /// What is unusual about the file, such as its encoding or separator.
+    pub notices: Vec<String>,
+    /// The first vouchers as they were understood, for a dry run. Codes are masked.
+    pub first_rows: Vec<RowPreview>,
+}
+
+/// A voucher as it was understood, without its code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RowPreview {
+    /// Line number from 1, including the header.
+    pub line: u64,
+    /// Its parts: of a code or serial number the first and last two characters and the length, of a PIN only the length.
+    pub parts: Vec<String>,
+    /// Last valid day; null if it does not expire.
+    #[schema(value_type = Option<String>, required)]
+    pub expiry: Option<String>,
+}
+
+/// Most vouchers shown by a dry run.
+pub const MAX_PREVIEWS: usize = 5;
+
+impl RowPreview {
+    /// The preview of a voucher.
+    #[must_use]
+    pub fn of(line: u64, row: &VoucherRow) -> Self {
+        let preview = |(part, text): (CodePart, &str)| {
+            let length = text.chars().count();
+            let shown = match part {
+                CodePart::Code | CodePart::Serial if length >= 8 => {
+                    let first: String = text.chars().take(2).collect();
+                    let last: String = text.chars().skip(length - 2).collect();
+                    format!("{first}…{last}, ")
+                }
+                _ => String::new(),
+            };
+            format!("{part}: {shown}{length} characters")
+        };
+        Self {
+            line,
+            parts: row.code.parts().map(preview).collect(),
+            expiry: row.expiry.map(|day| day.to_string()),
+        }
+    }
 }
 
 /// A rejected line.
@@ -59,8 +106,13 @@ impl ImportReport {
         self.duplicates += duplicates;
     }
 
+    /// Sets what was found out about the file.
+    pub fn set_notices<'n>(&mut self, notices: impl Iterator<Item = &'n Notice>) {
+        self.notices = notices.map(ToString::to_string).collect();
+    }
+
     /// Adds the rejected lines of a block.
-    pub fn add_rejected(&mut self, rejected: &[(u64, LineError)]) {
+    pub fn add_rejected(&mut self, rejected: &[(u64, RowError)]) {
         self.rejected_count += rejected.len() as u64;
         let remaining = MAX_REJECTIONS.saturating_sub(self.rejected.len());
         let shown = rejected.iter().take(remaining);
@@ -102,6 +154,28 @@ pub struct ImportQuery {
         )
     )]
     pub batch: Option<String>,
+    /// Store nothing, and report what an import would do, with the first vouchers as they were understood.
+    #[serde(default)]
+    #[param(required = false)]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            help = "Store nothing; show what an import would do and the first vouchers as understood"
+        )
+    )]
+    pub dry_run: bool,
+    /// Accept codes that look damaged by a spreadsheet (`6.03571E+15`, `#N/A`, `="0060"`), for brands whose codes look so.
+    #[serde(default)]
+    #[param(required = false)]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            help = "Accept codes that look damaged by a spreadsheet, such as 6.03571E+15 or #N/A"
+        )
+    )]
+    pub accept_as_is: bool,
 }
 
 /// In characters.
@@ -138,15 +212,4 @@ pub fn parse_denomination(product: &Product, text: &AmountText) -> Result<Amount
     }
     let message = format!("product {} is not sold at this denomination", product.product_id);
     Err(InvalidRequest::new(Code::DenominationNotAllowed, message))
-}
-
-/// The expiry date of products whose vouchers all expire on one date.
-#[must_use]
-pub fn fixed_date(product: &Product) -> Option<time::Date> {
-    let policy = &product.expiry_policy;
-    let value = policy
-        .value
-        .as_ref()
-        .filter(|_| policy.kind == ExpiryKind::FixedDate);
-    value.and_then(|value| iso_date::parse_date(value.as_str()?))
 }

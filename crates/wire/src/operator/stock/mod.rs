@@ -1,15 +1,10 @@
-//! Bodies of `/stock`, and readers of imported files.
+//! Bodies of `/stock`, and readers of lists of vouchers.
 
-pub mod blocks;
-pub mod columns;
-pub mod csv;
 pub mod expiries;
-pub mod field_splitter;
-pub mod format;
 pub mod import;
 pub mod level;
-pub mod named_fields;
-mod ndjson;
 pub mod quarantine;
 pub mod row;
+pub mod spreadsheet;
 pub mod void;
+pub mod voucher_list;

@@ -170,6 +170,8 @@ pub struct ComparisonReport {
     pub kept: u64,
     /// Vouchers that are not in this database: they were imported after the backup. Do not import them again.
     pub absent: u64,
+    /// Indexes in `vouchers`, from 0, of those among the absent that are named by their code: one may be mistyped.
+    pub absent_codes: Vec<usize>,
     /// Indexes in `vouchers`, from 0, of those that this database cannot identify.
     pub unidentified: Vec<usize>,
 }

@@ -1,16 +1,11 @@
-//! Vouchers in lines of CSV or NDJSON.
-//!
-//! An invalid line is rejected with its number and a reason; the others are imported. A reason never quotes the line, which
-//! may contain a code.
+//! Vouchers in records of CSV or NDJSON, and in request bodies.
 
 use time::Date;
 use vouchsafe_domain::iso_date;
-use vouchsafe_security::vault::code::{CodeParts, InvalidCode, VoucherCode};
+use vouchsafe_security::vault::code::{CodePart, CodeParts, InvalidCode, VoucherCode};
 
-use super::blocks::MAX_LINE_BYTES;
-
-/// Some editors prepend it.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+use super::spreadsheet::Damage;
+use crate::operator::table::line_error::LineError;
 
 /// Why a code is rejected that the brand has already.
 pub const CODE_CONFLICT: &str =
@@ -22,85 +17,102 @@ pub struct VoucherRow {
     pub expiry: Option<Date>,
 }
 
-/// Unparsed fields of a line.
-#[derive(Default)]
+/// Unparsed fields of a voucher.
+#[derive(Clone, Copy, Default)]
 pub struct VoucherFields<'a> {
     pub parts: CodeParts<'a>,
     pub expiry: Option<&'a str>,
 }
 
-/// Reason for rejecting a line.
+/// Reason for rejecting a voucher. Never quotes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum LineError {
-    #[error("the line has more than {MAX_LINE_BYTES} bytes")]
-    TooLong,
-    #[error("the line is not UTF-8")]
-    NotUtf8,
-    #[error("a quote is not closed on its line")]
-    OpenQuote,
-    #[error("expected {expected} fields, found {found}")]
-    Fields {
-        expected: usize,
-        /// At most one more than expected.
-        found: usize,
-    },
-    #[error("the line is not valid JSON")]
-    NotJson,
-    #[error(
-        "expected an object with code, and optionally pin, serial, url and expiry, each once and each a string"
-    )]
-    NotAVoucher,
+pub enum RowError {
+    #[error(transparent)]
+    Line(#[from] LineError),
     #[error(transparent)]
     Code(#[from] InvalidCode),
+    #[error(
+        "{part} is {damage}, as a spreadsheet writes it; if the brand's codes look so, repeat it with accept_as_is"
+    )]
+    Damaged { part: CodePart, damage: Damage },
     #[error("expiry is not a date as YYYY-MM-DD")]
     NotADate,
     #[error("expired on {0}")]
     Expired(Date),
+    #[error("{0} is another one than the request names")]
+    OtherSku(&'static str),
+    #[error("the record names a sold voucher, whose code must not be imported again")]
+    SoldVoucher,
     #[error("{CODE_CONFLICT}")]
     Conflict,
 }
 
+/// Whether texts that a spreadsheet has damaged are refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DamagePolicy {
+    #[default]
+    Refuse,
+    /// The brand has codes that look so.
+    AcceptAsIs,
+}
+
+impl DamagePolicy {
+    /// From the option of a request.
+    #[must_use]
+    pub const fn new(accept_as_is: bool) -> Self {
+        if accept_as_is {
+            Self::AcceptAsIs
+        } else {
+            Self::Refuse
+        }
+    }
+
+    /// Checks the parts of a code.
+    ///
+    /// # Errors
+    /// [`RowError::Damaged`].
+    pub fn check(self, parts: CodeParts<'_>) -> Result<(), RowError> {
+        if self == Self::AcceptAsIs {
+            return Ok(());
+        }
+        let texts = [
+            (CodePart::Code, Some(parts.code)),
+            (CodePart::Pin, parts.pin),
+            (CodePart::Serial, parts.serial),
+        ];
+        for (part, text) in texts {
+            if let Some(damage) = text.and_then(Damage::find) {
+                return Err(RowError::Damaged { part, damage });
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Context for parsing a voucher.
 #[derive(Debug, Clone, Copy)]
-pub struct ExpiryDefaults {
+pub struct RowPolicy {
     /// Vouchers last valid before this day are rejected.
     pub today: Date,
-    /// Default expiry of lines without an expiry.
+    /// Expiry of vouchers without one.
     pub default_expiry: Option<Date>,
+    pub damage: DamagePolicy,
 }
 
-/// The first line without its byte order mark.
-pub fn strip_byte_order_mark(number: u64, line: &[u8]) -> &[u8] {
-    match line.strip_prefix(BYTE_ORDER_MARK) {
-        Some(rest) if number == 1 => rest,
-        _ => line,
-    }
-}
-
-/// The text of a line.
-///
-/// # Errors
-/// [`LineError`] for an overlong line, and for one that is not UTF-8.
-pub fn decode_line(line: &[u8]) -> Result<&str, LineError> {
-    if line.len() > MAX_LINE_BYTES {
-        return Err(LineError::TooLong);
-    }
-    std::str::from_utf8(line).map_err(|_| LineError::NotUtf8)
-}
-
-impl ExpiryDefaults {
+impl RowPolicy {
     /// Parses the fields of a voucher.
     ///
     /// # Errors
-    /// [`LineError`] for an invalid field.
-    pub fn parse_row(self, fields: &VoucherFields<'_>) -> Result<VoucherRow, LineError> {
+    /// [`RowError`] for an invalid field.
+    pub fn parse_row(self, fields: &VoucherFields<'_>) -> Result<VoucherRow, RowError> {
+        self.damage.check(fields.parts)?;
         let code = VoucherCode::parse(fields.parts)?;
         let expiry = match fields.expiry.map(str::trim).filter(|text| !text.is_empty()) {
-            Some(text) => Some(iso_date::parse_date(text).ok_or(LineError::NotADate)?),
+            Some(text) => Some(iso_date::parse_date(text).ok_or(RowError::NotADate)?),
             None => self.default_expiry,
         };
         match expiry {
-            Some(day) if day < self.today => Err(LineError::Expired(day)),
+            Some(day) if day < self.today => Err(RowError::Expired(day)),
             expiry => Ok(VoucherRow { code, expiry }),
         }
     }

@@ -13,8 +13,8 @@ use crate::error_body::InvalidRequest;
 use crate::json::JsonObject;
 use crate::operator::text::validate_reason;
 
-/// A body of 256 KiB has no space for more long codes.
-pub(in crate::operator) const MAX_CODES: usize = 1_000;
+/// Most codes of a request: a body of 256 KiB has no space for more long ones.
+pub const MAX_CODES: usize = 1_000;
 
 /// Vouchers to take out of sale: a whole SKU by its `denomination`, or single `codes`.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -49,7 +49,7 @@ pub struct VoidRequest {
 }
 
 /// A code to void.
-#[derive(Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NamedCode {
     /// Voucher code.
@@ -119,23 +119,23 @@ fn parse_codes(codes: &[JsonObject<NamedCode>]) -> Result<Vec<VoucherCode>, Inva
 }
 
 /// Result of voiding vouchers.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = VoidReport)]
 pub struct VoidReport {
     /// Number of vouchers taken out of sale.
-    voided: u64,
+    pub voided: u64,
     /// Named codes that this request did not void.
-    rejected: Vec<RejectedCode>,
+    pub rejected: Vec<RejectedCode>,
 }
 
 /// A code that was not voided.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = RejectedCode)]
-struct RejectedCode {
+pub struct RejectedCode {
     /// Index in `codes`, from 0.
-    index: usize,
+    pub index: usize,
     /// Reason.
-    reason: CodeVoidOutcome,
+    pub reason: CodeVoidOutcome,
 }
 
 impl VoidReport {

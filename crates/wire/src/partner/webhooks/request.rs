@@ -12,7 +12,7 @@ use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::event_kind::{EventKind, EventKinds};
 use vouchsafe_domain::identifier;
 use vouchsafe_domain::ids::{EventId, WebhookId};
-use vouchsafe_domain::period::{InvalidTimestamp, parse_timestamp};
+use vouchsafe_domain::period::{InvalidTimestamp, Period, parse_timestamp};
 use vouchsafe_domain::schema::HttpUrl;
 use vouchsafe_domain::text_schema::DateOrTime;
 use vouchsafe_domain::webhook::MAX_URL_BYTES;
@@ -128,8 +128,13 @@ impl ReplayEventsBody {
                     parse_timestamp(text)
                         .ok_or_else(|| InvalidRequest::field(name, InvalidTimestamp.to_string()))
                 };
-                let to = to.map_or(Ok(now), |to| read("to", &to))?;
-                Ok(ReplayRequest::TimeRange(read("from", &from)?, to))
+                let to = to.map(|to| read("to", &to)).transpose()?;
+                let from = read("from", &from)?;
+                let period = Period { from: Some(from), to };
+                period
+                    .check()
+                    .map_err(|error| InvalidRequest::field("to", error.to_string()))?;
+                Ok(ReplayRequest::TimeRange(from, to.unwrap_or(now)))
             }
             _ => Err(InvalidRequest::field(
                 "event_id",
@@ -315,6 +320,7 @@ mod tests {
             (event.as_str(), true),
             (r#"{"from":"2026-11-19"}"#, true),
             (r#"{"from":"2026-11-19","to":"2026-11-19T12:00:00Z"}"#, true),
+            (r#"{"from":"2026-11-19","to":"2026-11-18"}"#, false),
             (r#"{"to":"2026-11-19"}"#, false),
             ("{}", false),
             (r#"{"from":"yesterday"}"#, false),

@@ -3,7 +3,8 @@
 use time::macros::date;
 
 use super::*;
-use crate::operator::stock::blocks::BlockSplitter;
+use crate::operator::table::blocks::BlockSplitter;
+use crate::operator::table::notice::QuotedName;
 
 const HEADER: &str = "reference,product_id,denomination,currency,sold_at,purchase_id";
 
@@ -11,14 +12,14 @@ const LINE: &str = "A-1,game-us,25.00,USD,2026-11-20T12:00:00Z,0198c1f2-a3b4-7c5
 
 fn read(text: &str) -> Result<Vec<RecordLine>, RejectedLine> {
     let mut blocks = BlockSplitter::default();
-    blocks.push(text.as_bytes());
-    blocks.finish();
+    blocks.push(text.as_bytes()).unwrap();
+    blocks.finish().unwrap();
     let mut reader = RecordReader::new(date!(2026 - 11 - 20));
     let mut lines = Vec::new();
     while let Some(block) = blocks.take() {
         lines.extend(reader.read(&block)?);
     }
-    reader.finish()?;
+    lines.extend(reader.finish()?);
     Ok(lines)
 }
 
@@ -42,18 +43,45 @@ fn columns_in_any_order_are_parsed() {
         (None, "A-2")
     );
     assert_eq!(read(HEADER), Ok(Vec::new()), "a day without sales");
+    let semicolons = format!("{HEADER}\r{LINE}\r").replace(',', ";");
+    assert_eq!(read(&semicolons).unwrap().len(), 1);
 }
 
 #[test]
 fn invalid_line_rejects_file_without_quoting_it() {
     let field = RecordError::Field;
+    let names = COLUMN_NAMES.join(", ");
     for (text, line, error) in [
-        (String::new(), 1, RecordError::Header),
-        ("code,pin\nA,B".to_owned(), 1, RecordError::Header),
-        (format!("{HEADER},code\n{LINE},X"), 1, RecordError::Header),
-        (HEADER.replace("purchase_id", "code"), 1, RecordError::Header),
-        (HEADER.replace("purchase_id", "reference"), 1, RecordError::Header),
-        (HEADER.replace("reference,", ""), 1, RecordError::Header),
+        (String::new(), 1, FileError::Empty(names.clone()).into()),
+        (
+            "code,pin\nA,B".to_owned(),
+            1,
+            FileError::NoHeader {
+                reason: "column 1 has none of the known names".to_owned(),
+                names: names.clone(),
+            }
+            .into(),
+        ),
+        (
+            format!("{HEADER},code\n{LINE},X"),
+            1,
+            FileError::UnknownColumn {
+                position: 7,
+                name: QuotedName::new("code"),
+                names: names.clone(),
+            }
+            .into(),
+        ),
+        (
+            HEADER.replace("purchase_id", "reference"),
+            1,
+            FileError::RepeatedColumn("reference").into(),
+        ),
+        (
+            HEADER.replace("reference,", ""),
+            1,
+            FileError::MissingColumn("reference".to_owned()).into(),
+        ),
         (
             format!("{HEADER}\n{LINE}\nA-2,game-us"),
             3,
@@ -85,6 +113,11 @@ fn invalid_line_rejects_file_without_quoting_it() {
             field("denomination"),
         ),
         (
+            format!("{HEADER}\n{}", LINE.replace("25.00", "\"25,00\"")),
+            2,
+            RecordError::DecimalComma,
+        ),
+        (
             format!("{HEADER}\n{}", LINE.replace("USD", "usd")),
             2,
             field("currency"),
@@ -105,8 +138,9 @@ fn invalid_line_rejects_file_without_quoting_it() {
             RecordError::OtherDay,
         ),
     ] {
-        assert_eq!(read(&text), Err(RejectedLine { line, error }), "{text}");
-        let message = InvalidRequest::from(RejectedLine { line, error }).message;
+        let expected = RejectedLine { line, error };
+        assert_eq!(read(&text), Err(expected.clone()), "{text}");
+        let message = InvalidRequest::from(expected).message;
         assert!(
             !message.contains("A-1") && !message.contains("Game US"),
             "{message}"

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use vouchsafe_domain::identifier::normalize_stored;
 
 use super::*;
 use crate::error_code::Code;
@@ -41,7 +42,8 @@ fn expected_order() -> impl Strategy<Value = ExpectedOrder> {
     )
         .prop_map(|(lines, reference, metadata)| ExpectedOrder {
             lines,
-            reference,
+            // As the response returns it.
+            reference: reference.map(|text: String| normalize_stored(&text).into_owned()),
             metadata,
         })
 }

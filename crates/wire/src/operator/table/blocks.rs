@@ -1,4 +1,4 @@
-//! Splits a streamed body into blocks of whole lines; one block is one commit.
+//! Decodes a streamed body and splits it into blocks of whole lines; one block is one commit.
 //!
 //! Memory is bounded: a block ends after 10,000 lines or 4 MiB, and only the beginning of an overlong line is kept.
 
@@ -6,14 +6,15 @@ use std::collections::VecDeque;
 
 use zeroize::Zeroizing;
 
+use super::line_error::MAX_LINE_BYTES;
+use super::notice::{FileError, Notice};
+use super::text_decoder::TextDecoder;
+
 /// Contract §10: a commit per 10,000 lines.
 const MAX_LINES: usize = 10_000;
 
 /// 10,000 ordinary lines have about 0.5 MiB.
 const MAX_BLOCK_BYTES: usize = 4 * 1024 * 1024;
-
-/// Enough for the longest parts of a voucher, quoted and escaped.
-pub const MAX_LINE_BYTES: usize = 16 * 1024;
 
 /// Lines of the body, each ended by a line feed. Contains codes; zeroized on drop.
 pub struct Block {
@@ -42,6 +43,7 @@ impl Block {
 
 /// Collects the parts of a body into blocks.
 pub struct BlockSplitter {
+    decoder: TextDecoder,
     current: Block,
     /// Length of the current, unfinished line.
     line_bytes: usize,
@@ -51,6 +53,7 @@ pub struct BlockSplitter {
 impl Default for BlockSplitter {
     fn default() -> Self {
         Self {
+            decoder: TextDecoder::default(),
             current: Block::empty(1),
             line_bytes: 0,
             full: VecDeque::new(),
@@ -60,7 +63,22 @@ impl Default for BlockSplitter {
 
 impl BlockSplitter {
     /// Adds the next part of the body.
-    pub fn push(&mut self, mut part: &[u8]) {
+    ///
+    /// # Errors
+    /// [`FileError`] for a body that is no text in a known encoding.
+    pub fn push(&mut self, part: &[u8]) -> Result<(), FileError> {
+        let decoded = self.decoder.decode(part)?;
+        self.split(&decoded);
+        Ok(())
+    }
+
+    /// What was found out about encoding and line ends so far.
+    #[must_use]
+    pub fn notices(&self) -> &[Notice] {
+        self.decoder.notices()
+    }
+
+    fn split(&mut self, mut part: &[u8]) {
         while let Some(end) = part.iter().position(|byte| *byte == b'\n') {
             self.extend_line(&part[..end]);
             self.end_line();
@@ -70,13 +88,19 @@ impl BlockSplitter {
     }
 
     /// Ends the body; its last line may lack a line ending.
-    pub fn finish(&mut self) {
+    ///
+    /// # Errors
+    /// [`FileError`] for a body that is no text in a known encoding.
+    pub fn finish(&mut self) -> Result<(), FileError> {
+        let decoded = self.decoder.finish()?;
+        self.split(&decoded);
         if self.line_bytes > 0 {
             self.end_line();
         }
         if self.current.lines > 0 {
             self.end_block();
         }
+        Ok(())
     }
 
     /// Returns the next complete block.
@@ -115,8 +139,8 @@ mod tests {
 
     fn lines_of(parts: &[&[u8]]) -> Vec<(u64, Vec<u8>)> {
         let mut blocks = BlockSplitter::default();
-        parts.iter().for_each(|part| blocks.push(part));
-        blocks.finish();
+        parts.iter().for_each(|part| blocks.push(part).unwrap());
+        blocks.finish().unwrap();
         let full: Vec<Block> = std::iter::from_fn(|| blocks.take()).collect();
         full.iter()
             .flat_map(|block| block.lines().map(|(n, line)| (n, line.to_vec())))
@@ -132,7 +156,8 @@ mod tests {
             ("a\r\nb\r\n", &["a", "b"]),
             ("a\n\nb", &["a", "", "b"]),
             ("\n", &[""]),
-            ("a\rb\n", &["a\rb"]),
+            ("a\r\nb\rc\n", &["a", "b\rc"]),
+            ("a\rb\r", &["a", "b"]),
         ] {
             let lines = lines_of(&[body.as_bytes()]);
             let texts: Vec<_> = lines
@@ -147,12 +172,12 @@ mod tests {
     #[test]
     fn block_ends_at_line_or_byte_limit() {
         let mut blocks = BlockSplitter::default();
-        blocks.push("x\n".repeat(MAX_LINES + 1).as_bytes());
+        blocks.push("x\n".repeat(MAX_LINES + 1).as_bytes()).unwrap();
         let first = blocks.take().unwrap();
         assert_eq!((first.first_line, first.lines), (1, MAX_LINES));
         assert!(blocks.take().is_none());
         let long = "y".repeat(10_000) + "\n";
-        (0..500).for_each(|_| blocks.push(long.as_bytes()));
+        (0..500).for_each(|_| blocks.push(long.as_bytes()).unwrap());
         let second = blocks.take().unwrap();
         assert_eq!(second.first_line, MAX_LINES as u64 + 1);
         assert!(second.lines < 500 && second.text.len() < MAX_BLOCK_BYTES + MAX_LINE_BYTES);
@@ -161,9 +186,9 @@ mod tests {
     #[test]
     fn overlong_line_is_truncated() {
         let mut blocks = BlockSplitter::default();
-        (0..1_000).for_each(|_| blocks.push(&[b'x'; 10_000]));
-        blocks.push(b"\nshort\n");
-        blocks.finish();
+        (0..1_000).for_each(|_| blocks.push(&[b'x'; 10_000]).unwrap());
+        blocks.push(b"\nshort\n").unwrap();
+        blocks.finish().unwrap();
         let block = blocks.take().unwrap();
         let lengths: Vec<_> = block.lines().map(|(_, line)| line.len()).collect();
         assert_eq!(lengths, [MAX_LINE_BYTES + 1, 5]);
