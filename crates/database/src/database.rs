@@ -84,10 +84,10 @@ impl Database {
         settings: ConnectionSettings,
         metrics: &ConnectionMetrics,
     ) -> Self {
+        let options = options.options(FIXED_SETTINGS);
         let pools = ConnectionClass::ALL.map(|class| {
             let options = options
                 .clone()
-                .options(FIXED_SETTINGS)
                 .options(SESSION_SETTINGS)
                 .options([
                     ("statement_timeout", class.statement_timeout()),
@@ -120,16 +120,14 @@ impl Database {
         self.shared.settings
     }
 
-    /// Connection options without session settings.
+    /// Connection options without timeouts.
     pub fn connect_options(&self) -> PgConnectOptions {
         self.shared.options.clone()
     }
 
     /// Connection options of lanes and batchers.
     pub fn session_options(&self) -> PgConnectOptions {
-        self.connect_options()
-            .options(FIXED_SETTINGS)
-            .options(SESSION_SETTINGS)
+        self.connect_options().options(SESSION_SETTINGS)
     }
 
     /// Runs work to completion even if the caller stops waiting: it changes the database and then the copy in memory.

@@ -10,6 +10,8 @@
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection};
 
+use crate::database::FIXED_SETTINGS;
+
 /// Why a database cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnsuitableDatabase {
@@ -57,7 +59,7 @@ const ROUNDS: usize = 3;
 /// # Errors
 /// [`UnsuitableDatabase`] as [`sqlx::Error::Configuration`]; another error when the database does not answer.
 pub async fn check_server(options: &PgConnectOptions) -> Result<(), sqlx::Error> {
-    let options = options.clone().options([PROBE]);
+    let options = options.clone().options(FIXED_SETTINGS).options([PROBE]);
     let mut connections = [
         PgConnection::connect_with(&options).await?,
         PgConnection::connect_with(&options).await?,

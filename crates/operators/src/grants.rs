@@ -19,6 +19,7 @@ use vouchsafe_database::database::Database;
 use vouchsafe_database::error::{InvalidMac, StoreError};
 use vouchsafe_domain::ids::{OperatorSessionId, OperatorTokenId, PartnerId};
 use vouchsafe_domain::operator::OperatorName;
+use vouchsafe_domain::operator_session::SessionAuthentication;
 use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::vault::grant_key::{Grant, GrantKey, TokenGrant};
 
@@ -166,4 +167,27 @@ pub(super) fn of_token(
         session_id: session_id.as_ref().map(Uuid::as_bytes),
         activation,
     })
+}
+
+/// The row of a session.
+pub(super) fn stored_session(
+    session_id: OperatorSessionId,
+    (operator, hash): (&OperatorName, &OperatorTokenHash),
+    expires_at: time::OffsetDateTime,
+    authentication: SessionAuthentication,
+    mac: Option<Vec<u8>>,
+) -> StoredGrant {
+    StoredGrant {
+        table: "operator_sessions",
+        id: session_id.to_string(),
+        partner_id: None,
+        grant: Grant::of_session(
+            session_id.as_uuid().as_bytes(),
+            operator,
+            hash,
+            expires_at,
+            authentication,
+        ),
+        mac,
+    }
 }

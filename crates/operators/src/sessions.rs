@@ -20,7 +20,7 @@ use vouchsafe_security::vault::grant_key::Grant;
 use super::token_state::{self, Issuer};
 use super::tokens::SessionSpan;
 use super::{Operators, stored_grant};
-use crate::grants::{Grants, StoredGrant};
+use crate::grants::{Grants, stored_session};
 
 /// Days for which an ended session stays listed. The audit trail keeps its start and end.
 const ENDED_SESSION_DAYS: i32 = 30;
@@ -272,28 +272,6 @@ async fn find_holder(
         session,
         authentication,
     }))
-}
-
-pub(super) fn stored_session(
-    session_id: OperatorSessionId,
-    (operator, hash): (&OperatorName, &OperatorTokenHash),
-    expires_at: OffsetDateTime,
-    authentication: SessionAuthentication,
-    mac: Option<Vec<u8>>,
-) -> StoredGrant {
-    StoredGrant {
-        table: "operator_sessions",
-        id: session_id.to_string(),
-        partner_id: None,
-        grant: Grant::of_session(
-            session_id.as_uuid().as_bytes(),
-            operator,
-            hash,
-            expires_at,
-            authentication,
-        ),
-        mac,
-    }
 }
 
 /// Starts a session of an enabled operator, with its audit entry, and ends the one that it replaces.

@@ -13,9 +13,8 @@ use vouchsafe_domain::operator_session::{SessionAuthentication, SignInMethod};
 use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::vault::grant_key::Grant;
 
-use super::sessions::stored_session;
 use super::{Operators, lock_valid, stored_grant};
-use crate::grants::{Grants, StoredGrant, of_token};
+use crate::grants::{Grants, StoredGrant, of_token, stored_session};
 use vouchsafe_database::database::Statement;
 
 /// Maximum of live tokens per operator. Leaves room for a person's machines and for jobs.

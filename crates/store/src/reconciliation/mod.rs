@@ -45,13 +45,11 @@ pub const PAGE_ROWS: usize = 1_000;
 
 /// Settings of a comparison's connection. Statements work on a whole day in the background, so timeouts are long. Custom plans,
 /// because a generic plan would sort the whole day for each page.
-const SESSION_SETTINGS: [(&str, &str); 6] = [
+const SESSION_SETTINGS: [(&str, &str); 4] = [
     ("plan_cache_mode", "force_custom_plan"),
     ("statement_timeout", "30min"),
     ("lock_timeout", "30s"),
     ("idle_in_transaction_session_timeout", "60s"),
-    ("synchronous_commit", "on"),
-    ("default_transaction_isolation", "read committed"),
 ];
 
 /// Deadline of the comparison after the records are loaded. Longer than the statement timeout, so only a dead connection reaches
