@@ -186,12 +186,15 @@ fn statement_error(error: &sqlx::Error) -> Option<&PgDatabaseError> {
     (database_error.severity() == PgSeverity::Error).then_some(database_error)
 }
 
-/// Whether the database may become reachable soon: the port is closed, the server is starting or out of connections.
+/// SQLSTATE of a write on a server that is still in recovery, such as a restored one before its promotion.
+const READ_ONLY_TRANSACTION: &str = "25006";
+
+/// Whether the database may become usable soon: the port is closed, the server is starting, in recovery or out of connections.
 pub fn is_transient(error: &sqlx::Error) -> bool {
     match error.as_database_error() {
         Some(database_error) => database_error
             .code()
-            .is_some_and(|code| code.starts_with("57P") || code == "53300"),
+            .is_some_and(|code| code.starts_with("57P") || code == "53300" || code == READ_ONLY_TRANSACTION),
         None => matches!(error, sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut),
     }
 }
