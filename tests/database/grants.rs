@@ -64,6 +64,19 @@ impl Fixture {
         self.connection.execute(AssertSqlSafe(sql)).await.unwrap();
     }
 
+    /// Rotates the credential, which stays valid.
+    async fn rotate(&self) {
+        let rotation = RotationRequest {
+            credential_id: self.credential.credential_id,
+            next: generate_credential(&self.partner),
+            overlap: time::Duration::days(10_000),
+            max_per_day: None,
+            now: NOW,
+        };
+        let rotated = self.store.credentials.rotate(rotation, AuditActor::service());
+        assert!(matches!(rotated.await.unwrap(), RotationOutcome::Rotated(_)));
+    }
+
     /// Whether the partner is suspended, and the number of credentials that are valid.
     async fn load(&self) -> (bool, usize) {
         let LoadedAccess {
@@ -126,15 +139,7 @@ async fn rows_with_terms_and_scopes_of_a_later_version_stay_valid() {
         .await;
     assert_eq!(fixture.load().await, (false, 1));
 
-    let rotation = RotationRequest {
-        credential_id: fixture.credential.credential_id,
-        next: generate_credential(&fixture.partner),
-        overlap: time::Duration::days(10_000),
-        max_per_day: None,
-        now: NOW,
-    };
-    let rotated = fixture.store.credentials.rotate(rotation, AuditActor::service());
-    assert!(matches!(rotated.await.unwrap(), RotationOutcome::Rotated(_)));
+    fixture.rotate().await;
     assert_eq!(fixture.load().await, (false, 2), "old and new credential");
     fixture.database.remove().await;
 }
@@ -143,15 +148,7 @@ async fn rows_with_terms_and_scopes_of_a_later_version_stay_valid() {
 #[tokio::test(flavor = "multi_thread")]
 async fn credential_without_the_name_of_its_predecessor_grants_nothing() {
     let mut fixture = Fixture::new().await;
-    let rotation = RotationRequest {
-        credential_id: fixture.credential.credential_id,
-        next: generate_credential(&fixture.partner),
-        overlap: time::Duration::days(10_000),
-        max_per_day: None,
-        now: NOW,
-    };
-    let rotated = fixture.store.credentials.rotate(rotation, AuditActor::service());
-    assert!(matches!(rotated.await.unwrap(), RotationOutcome::Rotated(_)));
+    fixture.rotate().await;
     assert_eq!(fixture.load().await, (false, 2));
     fixture
         .execute("UPDATE credentials SET rotated_from = NULL".to_owned())

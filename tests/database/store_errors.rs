@@ -121,3 +121,42 @@ async fn failure_before_anything_is_sent_is_not_written() {
     assert!(is_not_written(&error), "{error:?}");
     database.remove().await;
 }
+
+/// The first commit that changes a purchase loses its connection.
+const LOSE_FIRST_COMMIT: &str = "
+    INSERT INTO purchases (purchase_id, partner_id, order_id, line, vendor, product_id, denomination, currency, quantity, expiry_policy,
+                           requested_at)
+    VALUES ('01900000-0000-7000-8000-000000000001', gen_random_uuid(), gen_random_uuid(), 0, 'v', 'gift', 100, 'USD', 1, '{}', now());
+    CREATE SEQUENCE commits;
+    CREATE FUNCTION lose_first_commit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+    BEGIN
+        IF nextval('commits') = 1 THEN
+            PERFORM pg_terminate_backend(pg_backend_pid());
+        END IF;
+        RETURN NULL;
+    END $$;
+    CREATE CONSTRAINT TRIGGER lose AFTER UPDATE ON purchases DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION lose_first_commit()";
+
+/// A claim that was committed would find the purchase claimed when it is repeated, as if another node had it.
+#[tokio::test(flavor = "multi_thread")]
+async fn claim_whose_commit_is_not_confirmed_is_an_error_and_a_release_is_repeated() {
+    let database = Database::create().await;
+    let pool = PgPool::connect_with(database.options()).await.unwrap();
+    pool.execute(LOSE_FIRST_COMMIT).await.unwrap();
+    let purchases = PgStore::open(database.options(), Handle::current()).purchases;
+    let writes = purchases.start_writes("one".to_owned());
+    let due = purchases.list_due("v".to_owned(), 1).await.unwrap();
+    let purchase_id = due[0].purchase_id;
+    let lost = writes.claim(purchase_id).await.unwrap_err();
+    assert!(lost.0.contains("not confirmed"), "{lost}");
+    purchases
+        .release_claims("one".to_owned(), "v".to_owned())
+        .await
+        .unwrap();
+    assert!(writes.claim(purchase_id).await.unwrap().is_some());
+    pool.execute("SELECT setval('commits', 1, false)").await.unwrap();
+    writes.release(purchase_id, None).await.unwrap();
+    assert_eq!(purchases.list_due("v".to_owned(), 1).await.unwrap(), []);
+    database.remove().await;
+}

@@ -16,6 +16,7 @@ use uuid::Uuid;
 use vouchsafe_actors::ports::store::Unavailable;
 use vouchsafe_actors::ports::vendors::{ClaimedPurchase, ReservedDelivery};
 use vouchsafe_database::boxed;
+use vouchsafe_database::error::describe;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::FulfilmentSource;
 
@@ -132,10 +133,18 @@ impl BatchOp for WritePurchases {
         if !releases.is_empty() {
             release(&mut transaction, &releases).await?;
         }
-        transaction.commit().await?;
-        let respond = |request| match request {
-            PurchaseWrite::Claim(purchase_id) => Some(Ok(claimed.remove(&purchase_id))),
-            _ => Some(Ok(None)),
+        let committed = transaction.commit().await;
+        let respond = |request| match (request, &committed) {
+            (PurchaseWrite::Claim(purchase_id), Ok(())) => Some(Ok(claimed.remove(&purchase_id))),
+            // Repeated, a claim that was committed would find the purchase claimed, and leave it until the claim expires. After an error the
+            // actor releases the claims of its node.
+            (PurchaseWrite::Claim(_), Err(error)) => Some(Err(sqlx::Error::Protocol(format!(
+                "the commit of a claim was not confirmed: {}",
+                describe(error)
+            )))),
+            (_, Ok(())) => Some(Ok(None)),
+            // The others change nothing more when they are repeated alone.
+            (_, Err(_)) => None,
         };
         Ok(requests.into_iter().map(respond).collect())
     }
