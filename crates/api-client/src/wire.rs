@@ -105,6 +105,22 @@ pub struct EventView {
     pub event_id: String,
 }
 
+/// The 16 bytes of the id of the order that a webhook body is about; `None` for another body.
+#[must_use]
+pub fn order_of_webhook(body: &[u8]) -> Option<u128> {
+    #[derive(Deserialize)]
+    struct WebhookView<'a> {
+        #[serde(borrow)]
+        data: DataView<'a>,
+    }
+    #[derive(Deserialize)]
+    struct DataView<'a> {
+        order_id: &'a str,
+    }
+    let webhook: WebhookView<'_> = serde_json::from_slice(body).ok()?;
+    order_number(webhook.data.order_id)
+}
+
 /// Page of a list.
 #[derive(Debug, Deserialize)]
 pub struct ListView<T> {

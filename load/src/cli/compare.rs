@@ -22,6 +22,9 @@ pub(crate) struct CompareArgs {
     /// Connections, each with one order in flight; one series of turns per number
     #[arg(long, value_delimiter = ',', default_values_t = [256, 64], value_parser = clap::value_parser!(u16).range(1..))]
     connections: Vec<u16>,
+    /// Compare whole lives of orders: placed, codes and order read once, three webhooks received. Without the floor and the open loop
+    #[arg(long)]
+    lives: bool,
     /// Number of rounds
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -51,6 +54,7 @@ pub(crate) fn command(args: &CompareArgs) -> anyhow::Result<Verdict> {
         },
         warm_up_s: args.warmup,
         seconds: args.seconds,
+        lives: args.lives,
     };
     let comparison = ComparisonPlan {
         service: &service,

@@ -28,7 +28,7 @@ pub enum Contender {
     Floor,
 }
 
-/// In the order of their turns in a round.
+/// In the order of their turns in a round. Only the first two have more than orders.
 const CONTENDERS: [Contender; 3] = [Contender::Service, Contender::Peer, Contender::Floor];
 
 impl Contender {
@@ -49,6 +49,8 @@ pub struct LoadSettings {
     pub pace: Pace,
     pub warm_up_s: u64,
     pub seconds: u64,
+    /// Whether an order is followed by the rest of its life: reads of its codes and of itself, and its webhooks.
+    pub lives: bool,
 }
 
 /// Turns of one contender under one load, by round.
@@ -79,9 +81,12 @@ impl CompareReport {
 /// Columns without turns, for each load and contender.
 fn empty_columns(loads: &[LoadSettings]) -> Vec<Column> {
     let columns = |load: &LoadSettings| {
-        CONTENDERS.map(|contender| Column {
+        let contenders = CONTENDERS.into_iter();
+        let load = *load;
+        let contenders = contenders.filter(move |contender| !load.lives || *contender != Contender::Floor);
+        contenders.map(move |contender| Column {
             contender,
-            load: *load,
+            load,
             turns: Vec::new(),
         })
     };
@@ -121,7 +126,12 @@ impl fmt::Display for CompareReport {
             {
                 writeln!(
                     f,
-                    "\n{}, {} s: A is the {} (pool {}), B the service",
+                    "\n{}{}, {} s: A is the {} (pool {}), B the service",
+                    if service.load.lives {
+                        "whole lives of orders, "
+                    } else {
+                        ""
+                    },
                     service.load.pace,
                     service.load.seconds,
                     other.contender.name(),

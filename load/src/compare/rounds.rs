@@ -2,7 +2,8 @@
 //! service idles while others run; the processes of the other contenders exist only during their turns.
 
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use sqlx::postgres::PgConnectOptions;
@@ -12,9 +13,12 @@ use vouchsafe_api_client::signer::Credentials;
 
 use super::audit_method::{TurnAudit, check_all_sold};
 use super::{Column, CompareReport, Contender, LoadSettings, empty_columns, half_peer_rate, maintenance};
+use crate::audit::{check_refusals, check_stable_responses};
 use crate::deployment::TestDeployment;
 use crate::deployment::postgres::SERVICE_DATABASE;
 use crate::deployment::seed::{SeedData, product_id, seed};
+use crate::follow_up::FollowUp;
+use crate::follow_up::webhook_receiver::{WebhookReceiver, expected_events, remove_endpoints};
 use crate::peer::PeerMode;
 use crate::peer::process::{PeerCredentials, PeerOptions, PeerProcess};
 use crate::peer::schema::create_database;
@@ -23,6 +27,7 @@ use crate::resources::MonitorTarget;
 use crate::resources::conditions::Conditions;
 use crate::resources::database::DatabaseSettings;
 use crate::run::driver::LoadPlan;
+use crate::run::event_arrivals::EventArrivals;
 use crate::run::measurement::measure;
 use crate::runtime::new_runtime;
 use crate::traffic::generator::Traffic;
@@ -58,7 +63,7 @@ pub fn compare(
     let setup = runtime.block_on(ComparisonSetup::prepare(comparison))?;
     let mut columns = empty_columns(comparison.loads);
     setup.run_rounds(&runtime, comparison, &mut columns, report_progress)?;
-    let first = comparison.loads.first();
+    let first = comparison.loads.first().filter(|load| !load.lives);
     if let Some(load) = first.and_then(|load| half_peer_rate(&columns, *load)) {
         let mut open = empty_columns(&[load]);
         setup.run_rounds(&runtime, comparison, &mut open, report_progress)?;
@@ -141,7 +146,12 @@ impl ComparisonSetup {
                 let (url, monitored) = (self.deployment.base_url(), self.deployment.monitor_target()?);
                 let client = PartnerClient::new(&url, self.partner.clone())?;
                 let audit = runtime.block_on(TurnAudit::of_api(client))?;
-                return self.run_turn(runtime, (url, self.partner.clone()), monitored, load, audit);
+                let partner = &self.partner;
+                let turn = self.run_turn(runtime, (url.clone(), partner.clone()), monitored, load, audit)?;
+                if load.lives {
+                    runtime.block_on(remove_endpoints(&url, partner))?;
+                }
+                return Ok(turn);
             }
             Contender::Peer => (PeerMode::RowLocks, &self.peer_database),
             Contender::Floor => (PeerMode::Floor, &self.floor_database),
@@ -182,16 +192,38 @@ impl ComparisonSetup {
         audit: TurnAudit,
     ) -> anyhow::Result<RunReport> {
         let product = product_id(0);
-        let traffic = Traffic::fixed(vec![one_sku(&product, "25", 1)?]);
+        let mut traffic = Traffic::fixed(vec![one_sku(&product, "25", 1)?]);
+        let mut receiver = None;
+        if load.lives {
+            traffic = traffic.into_lives();
+            let events = Arc::<EventArrivals>::default();
+            let started = WebhookReceiver::start(Some(Arc::clone(&events)))?;
+            runtime.block_on(started.register_endpoints(&url, std::slice::from_ref(&partner)))?;
+            receiver = Some((started, events));
+        }
         let length = RunLength::Time(Duration::from_secs(load.seconds));
         let plan = LoadPlan {
             warm_up: Duration::from_secs(load.warm_up_s),
+            events: receiver.as_ref().map(|(_, events)| Arc::clone(events)),
             ..LoadPlan::single_partner(url, partner, traffic, load.pace, length)
         };
         let run = measure(plan, format!("1 × {product} at 25"), Vec::new(), monitored)?;
+        let load_end = Instant::now();
+        let mut checks = vec![check_all_sold(run.metrics.outcomes.iter())];
+        let mut follow_up = FollowUp::default();
+        if let Some((receiver, _)) = receiver {
+            let expected = expected_events(&run.result.tally.acknowledgements);
+            let (delivered, check) = receiver.wait_and_stop(expected, load_end)?;
+            follow_up.webhooks = Some(delivered);
+            checks.extend([check, check_refusals(&run.result.tally, &[])]);
+            checks.push(check_stable_responses(&run.result.tally.mismatches));
+        }
         let mut audit = runtime.block_on(audit.audit(run.result.tally.acknowledgements))?;
-        audit.checks.push(check_all_sold(run.metrics.outcomes.iter()));
+        audit.checks.extend(checks);
         let conditions = self.conditions.clone().completed(None);
-        Ok(RunReport::new(conditions, run.metrics, run.usage, audit))
+        Ok(RunReport {
+            follow_up,
+            ..RunReport::new(conditions, run.metrics, run.usage, audit)
+        })
     }
 }

@@ -12,14 +12,18 @@ use std::time::{Duration, Instant};
 use actix_web::dev::ServerHandle;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use anyhow::ensure;
+use bytes::Bytes;
 use hyper::Method;
 use hyper::header::HeaderMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::signer::Credentials;
+use vouchsafe_api_client::wire::{ListView, order_of_webhook};
 
 use crate::audit::Check;
+use crate::run::event_arrivals::EventArrivals;
+use crate::tally::acknowledgements::Acknowledgements;
 
 /// Deadline for deliveries after the load; later events count as lost.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -37,6 +41,11 @@ struct ReceivedWebhooks {
     events: HashSet<u64>,
     /// Arrival of the latest new event.
     last: Option<Instant>,
+}
+
+#[derive(Deserialize)]
+struct EndpointView {
+    webhook_id: String,
 }
 
 pub(crate) struct WebhookReceiver {
@@ -68,8 +77,8 @@ impl std::fmt::Display for WebhookSummary {
 }
 
 impl WebhookReceiver {
-    /// Listens on a free loopback port.
-    pub(crate) fn start() -> io::Result<Self> {
+    /// Listens on a free loopback port. Lives of orders wait for `arrivals`.
+    pub(crate) fn start(arrivals: Option<Arc<EventArrivals>>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let url = format!("http://{}/", listener.local_addr()?);
         let webhooks = Arc::<Mutex<ReceivedWebhooks>>::default();
@@ -77,6 +86,7 @@ impl WebhookReceiver {
         let app = move || {
             App::new()
                 .app_data(shared.clone())
+                .app_data(web::Data::new(arrivals.clone()))
                 .default_service(web::to(receive))
         };
         let server = HttpServer::new(app)
@@ -145,6 +155,28 @@ impl WebhookReceiver {
     }
 }
 
+/// Removes the endpoints of a partner, so that no later event is sent to a receiver that has stopped.
+pub(crate) async fn remove_endpoints(base_url: &str, partner: &Credentials) -> anyhow::Result<()> {
+    let mut client = PartnerClient::new(base_url, partner.clone())?;
+    let response = client.get("/webhooks").await?;
+    for endpoint in response.json::<ListView<EndpointView>>()?.data {
+        let path = format!("/webhooks/{}", endpoint.webhook_id);
+        let removal = client.send_signed(Method::DELETE, &path, Bytes::new(), HeaderMap::new());
+        let response = removal.await?;
+        ensure!(
+            response.status.is_success(),
+            "cannot remove a webhook endpoint: {}",
+            response.status
+        );
+    }
+    Ok(())
+}
+
+/// Expected events of orders delivered at once: created, one per issued voucher, delivered.
+pub(crate) fn expected_events(acknowledgements: &Acknowledgements) -> u64 {
+    2 * acknowledgements.orders + acknowledgements.vouchers.len() as u64
+}
+
 fn check_event_count(expected: u64, received: u64) -> Result<String, String> {
     if received == expected {
         Ok(format!("{received} events"))
@@ -155,8 +187,9 @@ fn check_event_count(expected: u64, received: u64) -> Result<String, String> {
 
 async fn receive(
     webhooks: web::Data<Mutex<ReceivedWebhooks>>,
+    arrivals: web::Data<Option<Arc<EventArrivals>>>,
     request: HttpRequest,
-    _body: web::Bytes,
+    body: Bytes,
 ) -> HttpResponse {
     let Some(event) = request.headers().get(EVENT_ID_HEADER) else {
         return HttpResponse::BadRequest().finish();
@@ -166,13 +199,18 @@ async fn receive(
     webhooks.deliveries += 1;
     if webhooks.events.insert(event) {
         webhooks.last = Some(Instant::now());
+        if let Some(arrivals) = &**arrivals
+            && let Some(order_number) = order_of_webhook(&body)
+        {
+            arrivals.record(order_number);
+        }
     }
     HttpResponse::Ok().finish()
 }
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
+    use futures_util::FutureExt as _;
     use vouchsafe_api_client::Client;
     use vouchsafe_api_client::origin::Origin;
 
@@ -180,7 +218,8 @@ mod tests {
 
     #[tokio::test]
     async fn repeated_event_counts_once() {
-        let receiver = WebhookReceiver::start().unwrap();
+        let arrivals = Arc::<EventArrivals>::default();
+        let receiver = WebhookReceiver::start(Some(Arc::clone(&arrivals))).unwrap();
         let url = receiver.url.trim_end_matches('/').to_owned();
         let mut client = Client::new(Origin::parse(&url).unwrap());
         for (event, status) in [
@@ -193,11 +232,18 @@ mod tests {
             if let Some(event) = event {
                 headers.insert(EVENT_ID_HEADER, event.parse().unwrap());
             }
-            let response = client.call(Method::POST, "/", headers, Bytes::from_static(b"{}"));
+            let body = br#"{"data":{"order_id":"ord_000000000000000000000000000000ff"}}"#;
+            let response = client.call(Method::POST, "/", headers, Bytes::from_static(body));
             assert_eq!(response.await.unwrap().status.as_u16(), status);
         }
         let (summary, check) = receiver.wait_and_stop(2, Instant::now()).unwrap();
         assert_eq!((summary.events, summary.deliveries), (2, 3));
+        assert_eq!(arrivals.wait_for(255, 2).now_or_never(), Some(()));
+        assert_eq!(
+            arrivals.wait_for(255, 1).now_or_never(),
+            None,
+            "the wait ended the life"
+        );
         assert!(check.passed, "{check:?}");
     }
 

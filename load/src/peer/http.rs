@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Deserialize;
 use sqlx::PgPool;
 use time::Date;
 use uuid::Uuid;
@@ -13,6 +14,7 @@ use vouchsafe_api_client::wire::OrderView;
 use super::authentication::{Partner, single_value};
 use super::batcher::{FloorBatcher, FloorOrder};
 use super::order::{IdempotencyKey, OrderDraft, SoldVoucher, StoredResponse, parse_quantity};
+use super::outbox::Outbox;
 use super::refusal::Refusal;
 use super::{reads, row_locks};
 
@@ -21,12 +23,18 @@ pub(super) struct PeerState {
     pub(super) partner: Partner,
     pub(super) product_id: Arc<str>,
     pub(super) order_handler: OrderHandler,
+    pub(super) outbox: Arc<Outbox>,
 }
 
 /// Processing of orders.
 pub(super) enum OrderHandler {
     RowLocks(PgPool),
     Floor(FloorBatcher),
+}
+
+#[derive(Deserialize)]
+struct EndpointRequest {
+    url: String,
 }
 
 impl PeerState {
@@ -44,6 +52,8 @@ pub(super) fn routes(config: &mut web::ServiceConfig) {
     config
         .route("/api/v1/orders", web::post().to(place_order))
         .route("/api/v1/orders/{order_id}", web::get().to(get_order))
+        .route("/api/v1/orders/{order_id}/vouchers", web::get().to(get_codes))
+        .route("/api/v1/webhooks", web::post().to(register_endpoint))
         .route("/api/v1/wallets", web::get().to(list_wallets));
 }
 
@@ -58,21 +68,28 @@ async fn place_order(
     let key = single_value(request.headers(), "idempotency-key").ok_or(Refusal::MissingIdempotencyKey)?;
     let key = IdempotencyKey::new(partner.id, key, path, &body);
     let quantity = parse_quantity(&body, &state.product_id)?;
-    let draft = OrderDraft::new(partner.id, key, Arc::clone(&state.product_id), quantity);
+    let has_endpoint = state.outbox.has_endpoint();
+    let draft = OrderDraft::new(
+        partner.id,
+        key,
+        Arc::clone(&state.product_id),
+        quantity,
+        has_endpoint,
+    );
     let stored = run_to_completion(async move { execute_order(&state.order_handler, draft).await }).await?;
     Ok(respond(stored))
 }
 
-/// Runs the order to completion even if the client disconnects and the handler is dropped, so that no transaction is
+/// Runs a transaction to completion even if the client disconnects and the handler is dropped, so that no transaction is
 /// left open.
 #[expect(
     clippy::disallowed_methods,
     reason = "the handle is awaited, and the worker's runtime waits for open requests at shutdown"
 )]
-async fn run_to_completion(
-    order: impl Future<Output = Result<StoredResponse, Refusal>> + 'static,
-) -> Result<StoredResponse, Refusal> {
-    actix_web::rt::spawn(order)
+async fn run_to_completion<T: 'static>(
+    work: impl Future<Output = Result<T, Refusal>> + 'static,
+) -> Result<T, Refusal> {
+    actix_web::rt::spawn(work)
         .await
         .unwrap_or(Err(Refusal::ServiceUnavailable))
 }
@@ -91,7 +108,11 @@ async fn place_floor_order(batcher: &FloorBatcher, draft: &OrderDraft) -> Result
         return Err(Refusal::ValidationFailed(reason.to_owned()));
     };
     let (delivered, expiry) = (draft.delivered(), Date::MAX);
-    let vouchers = [SoldVoucher { voucher_id, expiry }];
+    let vouchers = [SoldVoucher {
+        voucher_id,
+        expiry,
+        first_retrieved_at: None,
+    }];
     let order = FloorOrder {
         order_id: draft.order_id,
         transaction_id: draft.transaction_id,
@@ -126,12 +147,57 @@ async fn get_order(
     state: web::Data<PeerState>,
 ) -> Result<HttpResponse, Refusal> {
     let pool = state.readable(&request)?;
-    let order_id = order_id.strip_prefix("ord_").map(Uuid::try_parse);
-    let Some(Ok(order_id)) = order_id else {
-        return Err(Refusal::OrderNotFound);
-    };
+    let order_id = parse_order_id(&order_id)?;
     let order = reads::read_order(pool, state.partner.id, order_id, &state.product_id).await?;
     Ok(json_response(order))
+}
+
+async fn get_codes(
+    request: HttpRequest,
+    order_id: web::Path<String>,
+    state: web::Data<PeerState>,
+) -> Result<HttpResponse, Refusal> {
+    let pool = state.readable(&request)?.clone();
+    let partner = &state.partner;
+    partner.verify(
+        request.headers(),
+        (request.method().as_str(), request.path()),
+        b"",
+    )?;
+    let (partner_id, order_id) = (partner.id, parse_order_id(&order_id)?);
+    let address = request
+        .peer_addr()
+        .map(|address| address.ip().to_string())
+        .unwrap_or_default();
+    let retrieval = async move { reads::retrieve_codes(&pool, partner_id, order_id, address).await };
+    Ok(json_response(run_to_completion(retrieval).await?))
+}
+
+fn parse_order_id(text: &str) -> Result<Uuid, Refusal> {
+    let order_id = text.strip_prefix("ord_").and_then(|id| Uuid::try_parse(id).ok());
+    order_id.ok_or(Refusal::OrderNotFound)
+}
+
+/// Registers the webhook endpoint of the partner.
+async fn register_endpoint(
+    request: HttpRequest,
+    body: web::Bytes,
+    state: web::Data<PeerState>,
+) -> Result<HttpResponse, Refusal> {
+    state.readable(&request)?;
+    state.partner.verify(
+        request.headers(),
+        (request.method().as_str(), request.path()),
+        &body,
+    )?;
+    let invalid = |reason: String| Refusal::ValidationFailed(reason);
+    let endpoint: EndpointRequest =
+        serde_json::from_slice(&body).map_err(|error| invalid(error.to_string()))?;
+    state
+        .outbox
+        .register(&endpoint.url)
+        .map_err(|error| invalid(error.to_string()))?;
+    Ok(HttpResponse::Created().finish())
 }
 
 async fn list_wallets(request: HttpRequest, state: web::Data<PeerState>) -> Result<HttpResponse, Refusal> {

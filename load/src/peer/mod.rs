@@ -12,6 +12,7 @@ mod authentication;
 mod batcher;
 mod http;
 mod order;
+mod outbox;
 pub mod process;
 mod reads;
 mod refusal;

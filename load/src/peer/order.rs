@@ -94,10 +94,18 @@ pub(super) struct OrderDraft {
     pub(super) product_id: Arc<str>,
     pub(super) quantity: i32,
     pub(super) at: OffsetDateTime,
+    /// Whether the partner receives webhooks.
+    pub(super) has_endpoint: bool,
 }
 
 impl OrderDraft {
-    pub(super) fn new(partner_id: Uuid, key: IdempotencyKey, product_id: Arc<str>, quantity: i32) -> Self {
+    pub(super) fn new(
+        partner_id: Uuid,
+        key: IdempotencyKey,
+        product_id: Arc<str>,
+        quantity: i32,
+        has_endpoint: bool,
+    ) -> Self {
         Self {
             partner_id,
             order_id: Uuid::now_v7(),
@@ -107,6 +115,7 @@ impl OrderDraft {
             product_id,
             quantity,
             at: now(),
+            has_endpoint,
         }
     }
 
@@ -154,6 +163,7 @@ pub(super) struct DeliveredOrder<'a> {
 pub(super) struct SoldVoucher {
     pub(super) voucher_id: Uuid,
     pub(super) expiry: Date,
+    pub(super) first_retrieved_at: Option<OffsetDateTime>,
 }
 
 impl DeliveredOrder<'_> {
@@ -205,7 +215,11 @@ impl DeliveredOrder<'_> {
         let voucher_json = |sold: &SoldVoucher| {
             let expiry = sold.expiry.format(DATE).unwrap_or_default();
             let id = sold.voucher_id.simple();
-            format!(r#"{{"voucher_id":"vch_{id}",{product},"expiry":"{expiry}","first_retrieved_at":null}}"#)
+            let read_at = sold.first_retrieved_at.and_then(|at| at.format(TIMESTAMP).ok());
+            let read_at = read_at.map_or_else(|| "null".to_owned(), |at| format!(r#""{at}""#));
+            format!(
+                r#"{{"voucher_id":"vch_{id}",{product},"expiry":"{expiry}","first_retrieved_at":{read_at}}}"#
+            )
         };
         let items: Vec<String> = vouchers.iter().map(voucher_json).collect();
         items.join(",")

@@ -4,7 +4,7 @@ use sqlx::PgPool;
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
-use super::order::{CURRENCY, DeliveredOrder, SoldVoucher, format_amount};
+use super::order::{self, CURRENCY, DeliveredOrder, SoldVoucher, format_amount};
 use super::refusal::Refusal;
 
 /// Reads an order and renders its response.
@@ -26,9 +26,10 @@ pub(super) async fn read_order(
     .await
     .map_err(|_| Refusal::ServiceUnavailable)?
     .ok_or(Refusal::OrderNotFound)?;
-    let vouchers: Vec<(Uuid, Date)> = sqlx::query_as(
+    let vouchers: Vec<(Uuid, Date, Option<OffsetDateTime>)> = sqlx::query_as(
         "SELECT voucher_id,
-                expiry
+                expiry,
+                first_retrieved_at
            FROM allocations
           WHERE partner_id = $1
             AND order_id = $2
@@ -41,7 +42,11 @@ pub(super) async fn read_order(
     .map_err(|_| Refusal::ServiceUnavailable)?;
     let sold: Vec<_> = vouchers
         .into_iter()
-        .map(|(voucher_id, expiry)| SoldVoucher { voucher_id, expiry })
+        .map(|(voucher_id, expiry, first_retrieved_at)| SoldVoucher {
+            voucher_id,
+            expiry,
+            first_retrieved_at,
+        })
         .collect();
     let order = DeliveredOrder {
         order_id,
@@ -50,6 +55,44 @@ pub(super) async fn read_order(
         at,
     };
     Ok(order.text(&sold))
+}
+
+/// Reads the codes of an order and records the read, in one transaction.
+pub(super) async fn retrieve_codes(
+    pool: &PgPool,
+    partner_id: Uuid,
+    order_id: Uuid,
+    address: String,
+) -> Result<String, Refusal> {
+    let codes: Vec<(Uuid, Date, Vec<u8>)> = sqlx::query_as(
+        "SELECT voucher_id,
+                expiry,
+                ciphertext
+           FROM retrieve_codes($1, $2, $3, $4, $5)",
+    )
+    .bind(partner_id)
+    .bind(order_id)
+    .bind(address)
+    .bind(Uuid::now_v7())
+    .bind(order::now())
+    .fetch_all(pool)
+    .await
+    .map_err(|_| Refusal::ServiceUnavailable)?;
+    if codes.is_empty() {
+        return Err(Refusal::OrderNotFound);
+    }
+    let code_json = |(voucher_id, expiry, code): &(Uuid, Date, Vec<u8>)| {
+        let (id, code) = (voucher_id.simple(), String::from_utf8_lossy(code));
+        format!(
+            r#"{{"voucher_id":"vch_{id}","expiry":"{expiry}","credentials":[{{"type":"code","value":"{code}"}}]}}"#
+        )
+    };
+    let data: Vec<String> = codes.iter().map(code_json).collect();
+    Ok(format!(
+        r#"{{"order_id":"ord_{}","data":[{}]}}"#,
+        order_id.simple(),
+        data.join(",")
+    ))
 }
 
 /// Reads the wallet of a partner.

@@ -29,7 +29,7 @@ const PLACE_ORDER: &str = "SELECT replayed,
        status,
        body
   FROM place_order(
-           $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
+           $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
 
 /// Handling of vouchers that another transaction has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +94,7 @@ async fn sell(
         .bind(order.head())
         .bind(order.tail())
         .bind(locked_vouchers == LockedVouchers::Wait)
+        .bind(draft.has_endpoint)
         .fetch_one(pool)
         .await?;
     let (status, body): (i16, Vec<u8>) = (row.try_get("status")?, row.try_get("body")?);

@@ -11,6 +11,7 @@ use super::order::SKU_ID;
 
 const SCHEMA: &str = include_str!("sql/schema.sql");
 const PLACE_ORDER: &str = include_str!("sql/place_order.sql");
+const RETRIEVE_CODES: &str = include_str!("sql/retrieve_codes.sql");
 const FLOOR_SCHEMA: &str = include_str!("sql/floor_schema.sql");
 
 /// Initial balance of the peer's partner in minor units: more than any run spends.
@@ -27,7 +28,7 @@ pub(crate) async fn create_tables(options: &PgConnectOptions, mode: PeerMode) ->
         .await?;
     let scripts: &[&'static str] = match mode {
         _ if exists => &[],
-        PeerMode::RowLocks => &[SCHEMA, PLACE_ORDER],
+        PeerMode::RowLocks => &[SCHEMA, PLACE_ORDER, RETRIEVE_CODES],
         PeerMode::Floor => &[FLOOR_SCHEMA],
     };
     for script in scripts {

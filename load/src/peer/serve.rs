@@ -17,6 +17,7 @@ use super::PeerMode;
 use super::authentication::Partner;
 use super::batcher::FloorBatcher;
 use super::http::{OrderHandler, PeerState, routes};
+use super::outbox::Outbox;
 use super::process::{GREETING, PeerCredentials};
 use super::schema;
 
@@ -86,8 +87,13 @@ fn worker_state(
 ) -> anyhow::Result<impl Fn(OrderHandler) -> PeerState + Clone + Send + use<>> {
     let partner = Partner::new(partner_id, settings.partner.clone())?;
     let product_id: Arc<str> = settings.product_id.as_str().into();
+    let outbox = Outbox::new(
+        settings.database.clone().options(SESSION_SETTINGS),
+        settings.partner.signer()?,
+    );
     Ok(move |order_handler| PeerState {
         partner: partner.clone(),
+        outbox: Arc::clone(&outbox),
         product_id: Arc::clone(&product_id),
         order_handler,
     })

@@ -2,6 +2,7 @@
 
 pub mod arrivals;
 pub mod driver;
+pub mod event_arrivals;
 pub mod measurement;
 pub mod metrics;
 pub mod progress;

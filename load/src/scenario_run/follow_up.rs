@@ -96,6 +96,7 @@ fn replay(
             orders: OrderHistory::FromRun(Arc::clone(sent)),
             latency_samples: false,
         },
+        events: None,
     };
     run_load(plan, &Progress::default())
 }

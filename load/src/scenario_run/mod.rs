@@ -4,6 +4,7 @@
 mod follow_up;
 pub mod prefill;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
@@ -21,14 +22,14 @@ use crate::deployment::seed::seed;
 use crate::follow_up::consoles::{Consoles, check_consoles};
 use crate::follow_up::idle_actors::start_idle_actors;
 use crate::follow_up::pauses::PostgresPauser;
-use crate::follow_up::webhook_receiver::WebhookReceiver;
+use crate::follow_up::webhook_receiver::{WebhookReceiver, expected_events};
 use crate::report::{RunReport, ScenarioInfo};
 use crate::resources::conditions::Conditions;
 use crate::resources::database::DatabaseSettings;
 use crate::run::driver::LoadPlan;
+use crate::run::event_arrivals::EventArrivals;
 use crate::run::measurement::{Measurement, measure};
 use crate::run::stack_sampler::StackSampler;
-use crate::tally::acknowledgements::Acknowledgements;
 use crate::tally::run_history::{OrderHistory, RunHistory};
 use crate::traffic::generator::Traffic;
 use crate::traffic::pace::RunLength;
@@ -75,8 +76,9 @@ pub fn run_scenario(
         None => None,
     };
 
+    let events = traffic.has_lives().then(Arc::<EventArrivals>::default);
     let receiver = match scenario.webhooks {
-        true => Some(start_receiver(&runtime, &url, &credentials)?),
+        true => Some(start_receiver(&runtime, &url, &credentials, events.clone())?),
         false => None,
     };
     let pauses = match scenario.pauses {
@@ -95,7 +97,7 @@ pub fn run_scenario(
         )?),
         false => None,
     };
-    let plan = load_plan(scenario, &traffic, url, &credentials, options);
+    let plan = load_plan(scenario, &traffic, url, (&credentials, events), options);
     let order = format!("{} partners, {} SKUs", scenario.partners, scenario.skus.count);
     let run = measure(plan, order, traffic.forms(), deployment.monitor_target()?)?;
     let Measurement {
@@ -167,15 +169,11 @@ fn start_receiver(
     runtime: &Runtime,
     url: &str,
     credentials: &[Credentials],
+    events: Option<Arc<EventArrivals>>,
 ) -> anyhow::Result<WebhookReceiver> {
-    let receiver = WebhookReceiver::start()?;
+    let receiver = WebhookReceiver::start(events)?;
     runtime.block_on(receiver.register_endpoints(url, credentials))?;
     Ok(receiver)
-}
-
-/// Expected events of orders delivered at once: created, one per issued voucher, delivered.
-fn expected_events(acknowledgements: &Acknowledgements) -> u64 {
-    2 * acknowledgements.orders + acknowledgements.vouchers.len() as u64
 }
 
 fn open_accounts(
@@ -195,7 +193,7 @@ fn load_plan(
     scenario: &Scenario,
     traffic: &Traffic,
     base_url: String,
-    partners: &[Credentials],
+    (partners, events): (&[Credentials], Option<Arc<EventArrivals>>),
     options: GeneratorOptions,
 ) -> LoadPlan {
     LoadPlan {
@@ -217,6 +215,7 @@ fn load_plan(
             },
             latency_samples: scenario.pauses.is_some(),
         },
+        events,
     }
 }
 

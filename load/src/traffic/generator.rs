@@ -57,8 +57,18 @@ impl Traffic {
     /// Restricts the mix to duplicates of earlier orders.
     #[must_use]
     pub fn into_replays(self) -> Self {
+        self.with_only(RequestKind::Duplicate)
+    }
+
+    /// Restricts the mix to whole lives of orders.
+    #[must_use]
+    pub fn into_lives(self) -> Self {
+        self.with_only(RequestKind::Life)
+    }
+
+    fn with_only(self, kind: RequestKind) -> Self {
         Self {
-            kinds: vec![RequestKind::Duplicate],
+            kinds: vec![kind],
             shares: only_share(),
             ..self
         }
@@ -100,12 +110,17 @@ impl Traffic {
         }
     }
 
+    /// Whether the mix includes lives of orders, which need to know of arrived events.
+    pub(crate) fn has_lives(&self) -> bool {
+        self.kinds.contains(&RequestKind::Life)
+    }
+
     /// Whether the mix includes requests for earlier orders, which must then be recorded.
     pub(crate) fn needs_past_orders(&self) -> bool {
         let is_past_order_kind = |kind: &RequestKind| {
             matches!(
                 kind,
-                RequestKind::Duplicate | RequestKind::Read | RequestKind::Codes
+                RequestKind::Life | RequestKind::Duplicate | RequestKind::Read | RequestKind::Codes
             )
         };
         self.kinds.iter().any(is_past_order_kind)
@@ -116,9 +131,14 @@ impl Traffic {
         let kind = self.kinds[self.shares.sample(rng)];
         let partner = rng.random_range(0..self.partners);
         match kind {
-            RequestKind::Order => {
+            RequestKind::Order | RequestKind::Life => {
                 let (form, body) = self.orders.draw(rng);
-                RequestSpec::Order { partner, form, body }
+                RequestSpec::Order {
+                    partner,
+                    form,
+                    body,
+                    is_life: kind == RequestKind::Life,
+                }
             }
             RequestKind::Duplicate | RequestKind::Read | RequestKind::Codes => RequestSpec::PastOrder {
                 kind,

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum RequestKind {
     /// A new order with a new key.
     Order,
+    /// The whole life of an order: placed, its codes and itself read once, and all its events received by a webhook endpoint.
+    Life,
     /// Repetition of an earlier order under its key, drawn uniformly from all sent orders.
     Duplicate,
     /// Read of a completed order.
@@ -25,6 +27,7 @@ impl fmt::Display for RequestKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Order => "order",
+            Self::Life => "life",
             Self::Duplicate => "duplicate",
             Self::Read => "read",
             Self::Codes => "codes",
@@ -37,11 +40,12 @@ impl fmt::Display for RequestKind {
 /// A drawn request, without data that is only known when it is sent.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RequestSpec {
-    /// A new order; `partner` and `form` are indexes.
+    /// A new order; `partner` and `form` are indexes. With `is_life` the rest of its life follows.
     Order {
         partner: usize,
         form: usize,
         body: Bytes,
+        is_life: bool,
     },
     /// A request for an earlier order at relative position `at` (0 to 1).
     PastOrder { kind: RequestKind, at: f64 },

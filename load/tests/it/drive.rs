@@ -7,6 +7,7 @@ use vouchsafe_load::audit::{check_refusals, check_stable_responses};
 use vouchsafe_load::follow_up::replays;
 use vouchsafe_load::follow_up::replays::ReplayReport;
 use vouchsafe_load::run::driver::{LoadPlan, run_load};
+use vouchsafe_load::run::event_arrivals::EventArrivals;
 use vouchsafe_load::run::metrics::{RunMetrics, Setup};
 use vouchsafe_load::run::progress::Progress;
 use vouchsafe_load::run::result::RunResult;
@@ -147,6 +148,40 @@ fn consistent_service_passes_mixed_traffic() {
     );
     let refusals = check_refusals(&result.tally, &[]);
     assert!(refusals.passed, "{}", refusals.detail);
+}
+
+#[test]
+fn life_of_an_order_ends_with_its_events() {
+    let service = FakeService::start(Defect::None);
+    let events = Arc::<EventArrivals>::default();
+    let first_orders = 1..=u128::from(ORDERS);
+    first_orders.for_each(|order| (0..3).for_each(|_| events.record(order)));
+    let plan = plan(&service, Pace::Closed { connections: 3 });
+    let traffic = plan.traffic.clone().into_lives();
+    let lives = |events| {
+        let traffic = traffic.clone();
+        run(LoadPlan {
+            traffic,
+            events,
+            ..plan.clone()
+        })
+    };
+
+    let result = lives(Some(events));
+    for kind in [RequestKind::Life, RequestKind::Codes, RequestKind::Read] {
+        assert_eq!(result.tally.background[&kind].latency_us.len(), ORDERS, "{kind}");
+    }
+    assert!(check_refusals(&result.tally, &[]).passed);
+    assert_eq!(
+        result.tally.mismatches.compared, ORDERS,
+        "each order is read once"
+    );
+
+    let without_events = lives(None);
+    assert!(
+        !check_refusals(&without_events.tally, &[]).passed,
+        "no life has ended"
+    );
 }
 
 #[test]

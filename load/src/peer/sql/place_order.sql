@@ -21,7 +21,8 @@ CREATE FUNCTION place_order(
     p_vouchers uuid[],
     p_head text,
     p_tail text,
-    p_wait boolean
+    p_wait boolean,
+    p_has_endpoint boolean
 ) RETURNS TABLE (
     replayed boolean,
     fingerprint bytea,
@@ -92,6 +93,20 @@ BEGIN
     VALUES (p_partner, p_order, 'DELIVERED', p_currency, p_total, p_lines::jsonb, p_at);
     INSERT INTO events (partner_id, order_id, body, created_at)
     VALUES (p_partner, p_order, p_head || v_list || ']}', p_at);
+
+    IF p_has_endpoint THEN
+        INSERT INTO outbox (event_id, body)
+        SELECT e.event_id,
+               '{"event_id":"evt_' || replace(e.event_id::text, '-', '') || '","event":"' || e.name || '","data":' || p_head
+                   || v_list || ']}}'
+          FROM (
+                   SELECT gen_random_uuid() AS event_id,
+                          n.name
+                     FROM unnest(
+                              ARRAY['order.created'] || array_fill('voucher.issued'::text, ARRAY[p_quantity]) || ARRAY['order.delivered']
+                          ) AS n (name)
+               ) AS e;
+    END IF;
 
     INSERT INTO idempotency_keys AS k (key, fingerprint, status, body, expires_at)
     VALUES (p_key, p_fingerprint, 201, convert_to(p_head || v_list || p_tail, 'UTF8'), now() + interval '24 hours')

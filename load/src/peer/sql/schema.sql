@@ -36,8 +36,10 @@ CREATE TABLE allocations (
     partner_id uuid NOT NULL,
     order_id   uuid NOT NULL,
     line       smallint NOT NULL,
-    expiry     date NOT NULL
-);
+    expiry     date NOT NULL,
+    -- The first read of the code
+    first_retrieved_at timestamptz
+) WITH (fillfactor = 80);
 CREATE INDEX allocations_of_order ON allocations (partner_id, order_id);
 
 CREATE TABLE orders (
@@ -82,6 +84,24 @@ CREATE TABLE events (
     order_id   uuid NOT NULL,
     body       text NOT NULL,
     created_at timestamptz NOT NULL
+);
+
+-- Webhooks that are to be sent: one per event, if the partner has an endpoint. Senders lock a batch of rows, skip locked ones, and delete the
+-- rows after the receiver has responded.
+CREATE TABLE outbox (
+    outbox_id  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    event_id   uuid NOT NULL,
+    body       text NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
+
+-- Reads of codes.
+CREATE TABLE code_reads (
+    read_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    partner_id uuid NOT NULL,
+    order_id   uuid NOT NULL,
+    address    text NOT NULL,
+    trace_id   uuid NOT NULL,
+    read_at    timestamptz NOT NULL
 );
 
 -- Stored responses. A key is a hash of partner, endpoint and Idempotency-Key.

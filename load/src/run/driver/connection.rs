@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use uuid::Uuid;
 use vouchsafe_api_client::partner::{PartnerClient, SignedRequest};
-use vouchsafe_api_client::wire::{EventView, ListView};
+use vouchsafe_api_client::wire::{EventView, ListView, OrderView, order_number};
 use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
 use super::ThreadState;
@@ -21,6 +21,9 @@ const UNSENT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Page size of the event feed: the maximum of the contract (§3).
 const FEED_PAGE: usize = 100;
+
+/// Status of an order whose vouchers were in stock.
+const DELIVERED: &str = "DELIVERED";
 
 type Outcome = Result<ApiResponse, RequestFailure>;
 
@@ -44,6 +47,13 @@ pub(super) async fn run_connection(client: PartnerClient, state: Rc<ThreadState>
     }
 }
 
+/// A sent order with its outcome.
+struct PlacedOrder {
+    outcome: Outcome,
+    /// Position in the log of sent orders, if the run keeps one.
+    log_index: Option<usize>,
+}
+
 struct Connection {
     client: PartnerClient,
     /// Partner whose credentials the client uses.
@@ -56,7 +66,15 @@ impl Connection {
     async fn send(&mut self, slot: SendSlot) -> Option<Outcome> {
         let spec = self.state.plan.traffic.draw(&mut self.state.rng.borrow_mut());
         match spec {
-            RequestSpec::Order { partner, form, body } => self.place_order(slot, (partner, form), body).await,
+            RequestSpec::Order {
+                partner,
+                form,
+                body,
+                is_life: false,
+            } => Some(self.place_order(slot, (partner, form), body).await?.outcome),
+            RequestSpec::Order {
+                partner, form, body, ..
+            } => self.live(slot, (partner, form), body).await,
             RequestSpec::PastOrder { kind, at } => self.request_past_order(slot, kind, at).await,
             RequestSpec::PartnerRead { kind, partner } => self.read_for_partner(slot, kind, partner).await,
         }
@@ -89,7 +107,7 @@ impl Connection {
         slot: SendSlot,
         (partner, form): (usize, usize),
         body: Bytes,
-    ) -> Option<Outcome> {
+    ) -> Option<PlacedOrder> {
         self.use_partner(partner);
         // Random keys, as partners use them: sorted keys would favour the service's index.
         let key = Uuid::new_v4();
@@ -133,7 +151,54 @@ impl Connection {
             let mut sent = self.state.sent.borrow_mut();
             sent.compare_or_store(index, response, &mut tally.mismatches);
         }
+        Some(PlacedOrder { outcome, log_index })
+    }
+
+    /// Places an order; if it is delivered at once, reads its codes and then itself, and waits for its events.
+    async fn live(
+        &mut self,
+        slot: SendSlot,
+        (partner, form): (usize, usize),
+        body: Bytes,
+    ) -> Option<Outcome> {
+        let at = slot.due.unwrap_or_else(Instant::now);
+        let PlacedOrder { outcome, log_index } = self.place_order(slot, (partner, form), body).await?;
+        let (Ok(response), Some(index)) = (&outcome, log_index) else {
+            return Some(outcome);
+        };
+        let order = OrderView::parse(&response.body)
+            .ok()
+            .filter(|order| order.status == DELIVERED);
+        let Some((number, order)) = order.and_then(|order| Some((order_number(order.order_id)?, order)))
+        else {
+            return Some(outcome);
+        };
+        for kind in [RequestKind::Codes, RequestKind::Read] {
+            // A read that failed is in the tally, and fails the audit.
+            if self
+                .read_order(slot, kind, (index, order.order_id))
+                .await?
+                .is_err()
+            {
+                return Some(outcome);
+            }
+        }
+        let deadline = self.state.schedule.drain_deadline();
+        let ended = before(deadline, self.wait_for_events(number, order.vouchers.len())).await?;
+        self.record_background(slot, RequestKind::Life, at, &ended.map(|()| response.clone()));
         Some(outcome)
+    }
+
+    /// Waits until the events of a delivered order have arrived: created, one for each issued voucher, delivered.
+    async fn wait_for_events(&self, order_number: u128, vouchers: usize) -> Result<(), RequestFailure> {
+        let missing = |reason: &str| RequestFailure::Unknown(format!("events of the order: {reason}"));
+        let Some(events) = &self.state.plan.events else {
+            return Err(missing("the run has no receiver"));
+        };
+        let arrived = events.wait_for(order_number, 2 + vouchers);
+        tokio::time::timeout(self.state.plan.timeout, arrived)
+            .await
+            .map_err(|_| missing("some have not arrived in time"))
     }
 
     async fn request_past_order(&mut self, slot: SendSlot, kind: RequestKind, at: f64) -> Option<Outcome> {
@@ -160,25 +225,36 @@ impl Connection {
             let drawn = self.state.sent.borrow().pick_delivered(at);
             if let Some((index, partner, order_id)) = drawn {
                 self.use_partner(partner);
-                let at = slot.due.unwrap_or_else(Instant::now);
-                let outcome = match kind {
-                    RequestKind::Codes => before(deadline, self.client.get_codes(&order_id)).await?,
-                    _ => before(deadline, self.client.get(&format!("/orders/{order_id}"))).await?,
-                };
-                self.record_background(slot, kind, at, &outcome);
-                if let (RequestKind::Read, Ok(response)) = (kind, &outcome) {
-                    let mut tally = self.state.tally.borrow_mut();
-                    self.state
-                        .sent
-                        .borrow()
-                        .compare_read(index, response, &mut tally.mismatches);
-                }
-                return Some(outcome);
+                return self.read_order(slot, kind, (index, &order_id)).await;
             }
         }
         // No order has completed yet; read the wallets instead.
         self.read_for_partner(slot, RequestKind::Wallets, self.partner)
             .await
+    }
+
+    /// Reads an order or its codes with the credentials of the client.
+    async fn read_order(
+        &mut self,
+        slot: SendSlot,
+        kind: RequestKind,
+        (index, order_id): (usize, &str),
+    ) -> Option<Outcome> {
+        let deadline = self.state.schedule.drain_deadline();
+        let at = slot.due.unwrap_or_else(Instant::now);
+        let outcome = match kind {
+            RequestKind::Codes => before(deadline, self.client.get_codes(order_id)).await?,
+            _ => before(deadline, self.client.get(&format!("/orders/{order_id}"))).await?,
+        };
+        self.record_background(slot, kind, at, &outcome);
+        if let (RequestKind::Read, Ok(response)) = (kind, &outcome) {
+            let mut tally = self.state.tally.borrow_mut();
+            self.state
+                .sent
+                .borrow()
+                .compare_read(index, response, &mut tally.mismatches);
+        }
+        Some(outcome)
     }
 
     async fn read_for_partner(
@@ -223,7 +299,7 @@ impl Connection {
 }
 
 /// Waits for the response until the drain deadline of an open loop; `None` after it.
-async fn before(deadline: Option<Instant>, exchange: impl Future<Output = Outcome>) -> Option<Outcome> {
+async fn before<T>(deadline: Option<Instant>, exchange: impl Future<Output = T>) -> Option<T> {
     match deadline {
         None => Some(exchange.await),
         Some(deadline) => tokio::time::timeout_at(deadline.into(), exchange).await.ok(),

@@ -21,6 +21,7 @@ use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::signer::Credentials;
 
 use super::arrivals::arrivals;
+use super::event_arrivals::EventArrivals;
 use super::progress::Progress;
 use super::result::RunResult;
 use super::send_schedule::SendSchedule;
@@ -60,6 +61,8 @@ pub struct LoadPlan {
     /// Maximum number of orders with request and response for the audit.
     pub samples: usize,
     pub history: RunHistory,
+    /// Where lives of orders learn of their events; others need none.
+    pub events: Option<Arc<EventArrivals>>,
 }
 
 impl LoadPlan {
@@ -85,6 +88,7 @@ impl LoadPlan {
             timeout: DEFAULT_TIMEOUT,
             samples: DEFAULT_SAMPLES,
             history: RunHistory::default(),
+            events: None,
         }
     }
 

@@ -277,6 +277,10 @@ impl Scenario {
                     .is_none_or(|replays| replays.orders > 0 && replays.seconds > 0),
                 "replays.orders and replays.seconds must be at least 1",
             ),
+            (
+                self.webhooks || self.requests.iter().all(|share| share.kind != RequestKind::Life),
+                "requests of the kind life need webhooks",
+            ),
         ];
         match rules.iter().find(|(is_satisfied, _)| !is_satisfied) {
             Some((_, reason)) => Err(ScenarioError::Invalid(reason)),
