@@ -30,6 +30,10 @@ use vouchsafe_http_client::url_policy::{UrlPolicy, UrlRejection};
 
 use super::connections::{Connections, IDLE_CONNECTION};
 
+/// Endpoints of many partners may have one host, each with [`MAX_CONCURRENCY`] requests at once: with fewer kept connections most
+/// requests would open a new one. Idle ones are closed after [`IDLE_CONNECTION`].
+const MAX_IDLE_PER_HOST: usize = 8 * MAX_CONCURRENCY;
+
 /// How much of a response is read, so that the connection can be reused. Bytes.
 const MAX_READ_BYTES: usize = 16 * 1_024;
 
@@ -109,7 +113,7 @@ impl HttpSender {
         };
         let connections = |scheme: &str| -> anyhow::Result<Connections> {
             Ok(Connections::new(
-                client(scheme, MAX_CONCURRENCY)?,
+                client(scheme, MAX_IDLE_PER_HOST)?,
                 client(scheme, 0)?,
             ))
         };
@@ -310,6 +314,9 @@ fn append_bounded(body: &mut Vec<u8>, chunk: &Bytes) {
 
 /// Whether the response repeats the request's signature or the beginning of its body, also as a string in JSON.
 fn is_echo(response: &str, body: &[u8], signatures: &[String]) -> bool {
+    if response.is_empty() {
+        return false;
+    }
     let normalized = |text: &str| -> String {
         let is_kept = |c: &char| !matches!(c, '\\' | '"') && !c.is_whitespace();
         text.chars().filter(is_kept).collect()
