@@ -1,5 +1,6 @@
--- Claims chunks of SKUs for one incarnation of a node: chunks without an owner, chunks of the node's earlier incarnations, and
--- chunks whose owner's lease has expired. Earliest expiry first. Skips chunks that another transaction has locked.
+-- Claims chunks of SKUs for one incarnation of a node: chunks without an owner, chunks of ended incarnations, and chunks whose
+-- owner's lease has expired; with p_takeover also chunks of live nodes, whose commits then reject what they sell of them. Earliest
+-- expiry first. Skips chunks that another transaction has locked, and SKUs for which another node has waited longer.
 --
 -- Each request is one element of the arrays; `request` returns its number (from 1). p_loaded concatenates the chunks that each
 -- request has loaded already; p_loaded_to holds the end of each request's part.
@@ -14,7 +15,9 @@ CREATE OR REPLACE FUNCTION claim_chunks_v1(
     p_valid_on date[],
     p_limits bigint[],
     p_loaded bigint[],
-    p_loaded_to integer[]
+    p_loaded_to integer[],
+    p_takeover boolean,
+    p_demand_validity interval
 )
 RETURNS TABLE (request integer, chunk_id bigint, first_stock_id bigint, last_stock_id bigint)
 LANGUAGE plpgsql ROWS 16 COST 1000
@@ -34,6 +37,7 @@ DECLARE
     v_loaded bigint[];
     v_loaded_to integer := 0;
     v_limit bigint;
+    v_epoch bigint := quarantine_epoch_v1();
 BEGIN
     FOR place IN 1 .. cardinality(p_products) LOOP
         request := place;
@@ -43,6 +47,7 @@ BEGIN
         v_limit := p_limits[place];
         v_loaded := p_loaded[v_loaded_to + 1 : p_loaded_to[place]];
         v_loaded_to := p_loaded_to[place];
+        CONTINUE WHEN is_other_node_first_v1(p_node, v_product, v_denomination, p_demand_validity);
         FOR chunk_id, first_stock_id, last_stock_id IN
             SELECT c.chunk_id, c.first_stock_id, c.last_stock_id
               FROM chunks AS c
@@ -51,9 +56,11 @@ BEGIN
                AND c.denomination = v_denomination
                AND NOT c.emptied
                AND c.reservation_id IS NULL
+               AND c.cleared_epoch = v_epoch
                AND (c.last_expiry IS NULL OR c.last_expiry >= v_valid_on)
                AND NOT c.chunk_id = ANY (v_loaded)
-               AND (c.node IS NULL OR c.node = p_node OR n.lease_until < clock_timestamp())
+               AND (c.node IS NULL OR c.node = p_node OR p_takeover
+                    OR n.incarnation <> c.incarnation OR NOT is_lease_live_v1(n.lease_until, n.renewed_at))
                AND EXISTS (SELECT FROM nodes AS me WHERE me.node = p_node AND me.incarnation = p_incarnation)
              ORDER BY c.first_expiry NULLS LAST, c.chunk_id
              LIMIT v_limit

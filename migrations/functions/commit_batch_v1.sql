@@ -1,7 +1,7 @@
 -- The commit statement: one call writes a batch of records in one transaction and returns a verdict per record.
 --
 -- The actors decide in memory; this function verifies. First it claims everything that another writer could have taken, in the
--- lock order of the baseline: keys, orders, payouts, wallets, chunks, vouchers. A record that loses a claim gets its verdict and
+-- lock order: keys, continuity (if vouchers return), orders, payouts, wallets, chunks, vouchers, then caps. A record that loses a claim gets its verdict and
 -- releases what it has claimed; the other records are written. An error anywhere rolls back the whole batch.
 --
 -- Lines marked with a guard comment protect an invariant: the conformance suite removes each guard and expects a test to fail.
@@ -11,7 +11,7 @@
 -- and sorted: w_ wallets, c_ chunks, f_ feeds; other rows name them by number. w_amount and w_entries are the sum and the count
 -- of the movements per wallet if all movements are debits, else empty. r_by_key lists the records in key order; allocations
 -- come in stock id order. p_rest holds the columns that few records have as JSON, or null: `changes` of orders, returned
--- vouchers (`returns`), `payouts`, `pending_deltas` of the wallets, and `audit_entries` of operators' decisions.
+-- vouchers (`returns`), `payouts`, `pending_deltas` of the wallets, `audit_entries` of operators' decisions, and `caps` of partners that have some.
 --
 -- A column without any value comes as an empty array: reading beyond the end of an array yields null.
 --
@@ -25,7 +25,14 @@
 -- it opens; setting them on the function would repeat the work for every batch. Joined arrays have a LIMIT equal to their
 -- length: for a limit that the planner does not know it expects one row, and probes any table for one row.
 --
--- Verdicts: 0 committed, 1 key known, 2 insufficient balance, 3 stock gone, 4 order, payout or voucher has changed. The result is
+-- Every batch writes a version of its lane's row, its wallets and its feeds, and while any snapshot is open (pg_dump, a report) none
+-- of them is removed. The key then has an index entry per page of versions, oldest first. These rows are therefore found backwards,
+-- by an order that the planner cannot leave out (BETWEEN instead of =), and updated by ctid: the cost stays, however many versions
+-- there are. Where another transaction changes such a row meanwhile, an update by ctid may find nothing: a wallet then takes the
+-- slower path, a feed the path of the first event, and a lane was fenced off.
+--
+-- Verdicts: 0 committed, 1 key known, 2 insufficient balance, 3 stock gone, 4 order, payout or voucher has changed, 5 a cap of the
+-- partner would be exceeded. The result is
 -- one row of arrays with one element per record; the known_ columns are null unless some key was known.
 CREATE OR REPLACE FUNCTION commit_batch_v1(
     p_node text,
@@ -114,12 +121,26 @@ DECLARE
     v_feed     integer;
     v_number   bigint;
     v_row      record;
+    v_n        integer := 1;
+    v_place    bigint[]; -- counter per check of a cap
+    v_adds     bigint[]; -- what the record adds, per check
+    v_room     bigint[]; -- what was left before this batch, per check; null: no cap
+    v_added_to bigint[]; -- what accepted records add, per counter
+    v_first_check bigint[]; -- range of checks per record
+    v_last_check  bigint[];
+    v_rated    integer[]; -- records whose orders count for an order rate; null: none
+    v_epoch    bigint; -- cleared_epoch of returned vouchers; null: nothing is returned, or the database was never checked
 BEGIN
     -- The fence. Recovery waits for this row lock and reads from the row whether the batch committed.
     UPDATE lanes AS l
        SET batch = p_batch /* guard: lane-batch */
-     WHERE l.node = p_node
-       AND l.lane = p_lane
+     WHERE l.ctid = (
+            SELECT t.ctid
+              FROM lanes AS t
+             WHERE t.node = p_node AND t.lane BETWEEN p_lane AND p_lane
+             ORDER BY t.lane DESC
+             LIMIT 1
+           )
        AND l.generation = p_generation; /* guard: lane */
     IF NOT FOUND THEN
         RAISE EXCEPTION 'lane % of node % was fenced off', p_lane, p_node USING ERRCODE = 'VS001';
@@ -167,8 +188,18 @@ BEGIN
     END;
 
     -- Order and payout changes: each must still be in the state in which it was decided. A voucher whose code was retrieved
-    -- cannot be returned; retrieve_codes_v1 locks the order, too.
+    -- cannot be returned; whatever marks one as retrieved locks the order before (retrieve_codes_v1, Quarantine::withdraw_sold).
     IF p_rest IS NOT NULL THEN
+        IF jsonb_array_length(p_rest -> 'returns') > 0 THEN
+            -- A release or a quarantine waits until the returned voucher is visible to it, or is visible here: else the one would leave
+            -- it in quarantine for good, and the other would miss it. Before orders and chunks, which a comparison, a quarantine and
+            -- a release lock after this row.
+            SELECT CASE WHEN q.quarantined_at IS NULL THEN q.quarantine_epoch ELSE q.quarantine_epoch - 1 END
+              INTO v_epoch
+              FROM continuity AS q
+             WHERE q.only_row
+               FOR SHARE /* guard: continuity-lock */;
+        END IF;
         FOR v_row IN
             SELECT c.record, r_partner[c.record] AS partner_id, c.order_id, c.since
               FROM jsonb_to_recordset(p_rest -> 'changes') AS c (record integer, order_id uuid, since integer)
@@ -236,11 +267,18 @@ BEGIN
                        sequence = w.sequence + w_entries[n.wallet],
                        updated_at = v_now
                   FROM (
-                        SELECT *
-                          FROM unnest(w_partner, w_currency) WITH ORDINALITY
+                        SELECT n.wallet, t.ctid
+                          FROM unnest(w_partner, w_currency) WITH ORDINALITY AS n (partner_id, currency, wallet)
+                         CROSS JOIN LATERAL (
+                                SELECT t.ctid
+                                  FROM wallets AS t
+                                 WHERE t.partner_id = n.partner_id AND t.currency BETWEEN n.currency AND n.currency
+                                 ORDER BY t.currency DESC
+                                 LIMIT 1
+                               ) AS t
                          LIMIT cardinality(w_amount)
-                       ) AS n (partner_id, currency, wallet)
-                 WHERE w.partner_id = n.partner_id AND w.currency = n.currency
+                       ) AS n
+                 WHERE w.ctid = n.ctid
                 RETURNING n.wallet, w.balance, w.sequence
             )
             SELECT array_agg(p.balance), array_agg(p.sequence),
@@ -263,7 +301,9 @@ BEGIN
           LEFT JOIN LATERAL (
                 SELECT w.balance, w.sequence
                   FROM wallets AS w
-                 WHERE w.partner_id = n.partner_id AND w.currency = n.currency
+                 WHERE w.partner_id = n.partner_id AND w.currency BETWEEN n.currency AND n.currency
+                 ORDER BY w.currency DESC
+                 LIMIT 1
                    FOR UPDATE /* guard: wallet-lock */
                ) AS w ON true;
     END IF;
@@ -281,7 +321,9 @@ BEGIN
                ) AS c
             ON true
            AND c.node = p_node /* guard: chunk-node */
-           AND c.incarnation = p_incarnation /* guard: chunk-incarnation */;
+           AND c.incarnation = p_incarnation /* guard: chunk-incarnation */
+           -- A quarantine waits for this transaction, which has written its lane's row before, or is visible here.
+           AND c.cleared_epoch = COALESCE((SELECT q.quarantine_epoch FROM continuity AS q WHERE q.only_row), 0) /* guard: chunk-cleared */;
 
         -- Vouchers. The primary key decides; vouchers outside of our chunks are not written.
         BEGIN
@@ -322,33 +364,111 @@ BEGIN
         END IF;
     END IF;
 
-    -- Money. Each debit needs enough balance after the accepted debits before it. The wallet rows are locked already.
-    FOR v_n IN 1 .. cardinality(m_record) LOOP
-        v_record := m_record[v_n];
-        v_wallet := m_wallet[v_n];
-        IF v_verdict[v_record] = 0 THEN
+    -- Caps. The commits of a partner with caps run one after the other from here on, on whichever node; a statement after the lock sees
+    -- what was committed before.
+    IF p_rest ? 'caps' THEN
+        FOR v_row IN
+            SELECT DISTINCT r_partner[c.record] AS partner_id
+              FROM jsonb_to_recordset(p_rest -> 'caps') AS c (record integer)
+             WHERE v_verdict[c.record] = 0
+             ORDER BY 1
+        LOOP
+            PERFORM pg_advisory_xact_lock(hashtextextended(v_row.partner_id::text, 51));
+        END LOOP;
+        -- Each counter is read once. `room` is what is left of it before this batch, null without a cap: what is added then counts for
+        -- later records only. The checks of a record have consecutive numbers.
+        WITH checks AS MATERIALIZED (
+            SELECT c.*, r_partner[c.record] AS partner_id,
+                   concat_ws('/', r_partner[c.record], c.kind, c.currency, c.credential, c.day) AS counter
+              FROM ROWS FROM (
+                    jsonb_to_recordset(p_rest -> 'caps')
+                    AS (record integer, kind text, currency text, credential uuid, day date, within_s integer, added bigint, cap bigint)
+                   ) WITH ORDINALITY AS c (record, kind, currency, credential, day, within_s, added, cap, n)
+        ), used AS MATERIALIZED (
+            SELECT c.counter, COALESCE(c.within_s, 0) AS within_s,
+                   cap_usage_v1(c.partner_id, c.kind, c.currency, c.credential, c.day, c.within_s, max(c.cap)) AS used
+              FROM checks AS c
+             WHERE c.cap IS NOT NULL AND v_verdict[c.record] = 0
+             GROUP BY c.counter, c.within_s, c.partner_id, c.kind, c.currency, c.credential, c.day
+        ), numbered AS (
+            SELECT c.*, c.cap - u.used AS room, dense_rank() OVER (ORDER BY c.counter) AS place,
+                   row_number() OVER (ORDER BY c.record, c.n) AS number
+              FROM checks AS c
+              LEFT JOIN used AS u ON u.counter = c.counter AND u.within_s = COALESCE(c.within_s, 0)
+        ), of_record AS (
+            SELECT c.record, min(c.number) AS first, max(c.number) AS last FROM numbered AS c GROUP BY c.record
+        )
+        SELECT c.places, c.added, c.rooms, array_fill(0::bigint, ARRAY[c.counters]), r.first, r.last, c.rated
+          INTO v_place, v_adds, v_room, v_added_to, v_first_check, v_last_check, v_rated
+          FROM (
+                SELECT array_agg(c.place ORDER BY c.number) AS places, array_agg(c.added ORDER BY c.number) AS added,
+                       array_agg(c.room ORDER BY c.number) AS rooms, max(c.place)::integer AS counters,
+                       array_agg(c.record) FILTER (WHERE c.within_s IS NOT NULL) AS rated
+                  FROM numbered AS c
+               ) AS c
+         CROSS JOIN (
+                SELECT array_agg(COALESCE(o.first, 1) ORDER BY r.n) AS first, array_agg(COALESCE(o.last, 0) ORDER BY r.n) AS last
+                  FROM generate_series(1, v_count) AS r (n)
+                  LEFT JOIN of_record AS o ON o.record = r.n
+               ) AS r;
+
+        -- Caps and money, record by record: each cap needs room for what the record adds after the accepted records before it, and each debit
+        -- enough balance. A record that is rejected counts for none of them. The wallet rows are locked already.
+        FOR v_record IN 1 .. v_count LOOP
+            IF m_record[v_n] < v_record THEN
+                v_n := v_n + 1;
+            END IF;
+            v_wallet := CASE WHEN m_record[v_n] = v_record THEN m_wallet[v_n] END; -- null: the record moves no money
+            CONTINUE WHEN v_verdict[v_record] <> 0;
             IF m_amount[v_n] < 0 AND v_left[v_wallet] + m_amount[v_n] < 0 THEN /* guard: balance */
                 v_verdict[v_record] := 2;
-            ELSE
+                CONTINUE;
+            END IF;
+            FOR v_check IN v_first_check[v_record] .. v_last_check[v_record] LOOP
+                IF v_added_to[v_place[v_check]] + v_adds[v_check] > v_room[v_check] THEN /* guard: cap */
+                    v_verdict[v_record] := 5;
+                END IF;
+            END LOOP;
+            CONTINUE WHEN v_verdict[v_record] <> 0;
+            FOR v_check IN v_first_check[v_record] .. v_last_check[v_record] LOOP
+                v_added_to[v_place[v_check]] := v_added_to[v_place[v_check]] + v_adds[v_check]; /* guard: running-cap */
+            END LOOP;
+            IF v_wallet IS NOT NULL THEN
                 v_left[v_wallet] := v_left[v_wallet] + m_amount[v_n]; /* guard: running-balance */
                 v_entry[v_wallet] := v_entry[v_wallet] + 1;
                 v_sequence[v_record] := v_entry[v_wallet];
                 v_balance[v_record] := v_left[v_wallet];
             END IF;
-        END IF;
-    END LOOP;
+        END LOOP;
+    ELSE
+        -- Money. Each debit needs enough balance after the accepted debits before it. The wallet rows are locked already.
+        FOR v_n IN 1 .. cardinality(m_record) LOOP
+            v_record := m_record[v_n];
+            v_wallet := m_wallet[v_n];
+            IF v_verdict[v_record] = 0 THEN
+                IF m_amount[v_n] < 0 AND v_left[v_wallet] + m_amount[v_n] < 0 THEN /* guard: balance */
+                    v_verdict[v_record] := 2;
+                ELSE
+                    v_left[v_wallet] := v_left[v_wallet] + m_amount[v_n]; /* guard: running-balance */
+                    v_entry[v_wallet] := v_entry[v_wallet] + 1;
+                    v_sequence[v_record] := v_entry[v_wallet];
+                    v_balance[v_record] := v_left[v_wallet];
+                END IF;
+            END IF;
+        END LOOP;
+    END IF;
 
     -- Records that lost a claim release the claims they had won. Verdict 1 is left out: a known key belongs to another record.
-    IF v_verdict && ARRAY[2, 3, 4]::smallint[] THEN
+    IF v_verdict && ARRAY[2, 3, 4, 5]::smallint[] THEN
         DELETE FROM allocations AS x
          USING unnest(a_record, a_stock, a_voucher) AS a (record, stock_id, voucher_id)
          WHERE x.stock_id = a.stock_id
            AND x.voucher_id = a.voucher_id /* guard: give-back-own */
-           AND v_verdict[a.record] IN (2, 3); /* guard: give-back-vouchers */
+           AND v_verdict[a.record] IN (2, 3, 5); /* guard: give-back-vouchers */
         DELETE FROM idempotency_keys AS k
          USING unnest(r_key) WITH ORDINALITY AS r (key, record)
          WHERE k.key = r.key
-           AND v_verdict[r.record] IN (2, 3, 4); /* guard: give-back-key */
+           AND v_verdict[r.record] IN (2, 3, 4, 5); /* guard: give-back-key */
     END IF;
 
     -- From here on no claim can be lost. Money: the balances, then one ledger entry per movement.
@@ -358,10 +478,18 @@ BEGIN
                sequence = v_entry[n.wallet],
                updated_at = v_now
           FROM (
-                SELECT * FROM unnest(w_partner, w_currency) WITH ORDINALITY LIMIT cardinality(w_partner)
-               ) AS n (partner_id, currency, wallet)
-         WHERE w.partner_id = n.partner_id
-           AND w.currency = n.currency
+                SELECT n.wallet, t.ctid
+                  FROM unnest(w_partner, w_currency) WITH ORDINALITY AS n (partner_id, currency, wallet)
+                 CROSS JOIN LATERAL (
+                        SELECT t.ctid
+                          FROM wallets AS t
+                         WHERE t.partner_id = n.partner_id AND t.currency BETWEEN n.currency AND n.currency
+                         ORDER BY t.currency DESC
+                         LIMIT 1
+                       ) AS t
+                 LIMIT cardinality(w_partner)
+               ) AS n
+         WHERE w.ctid = n.ctid
            AND w.sequence <> v_entry[n.wallet];
     END IF;
     INSERT INTO ledger (partner_id, transaction_id, currency, sequence, kind, amount, balance_after,
@@ -372,7 +500,7 @@ BEGIN
      WHERE v_verdict[m_record[m.n]] = 0;
     -- An operator's booking and its audit entry commit together.
     IF cardinality(array_remove(m_operator, NULL)) > 0 THEN
-        INSERT INTO audit_log (operator, action, subject, before, after, trace_id)
+        INSERT INTO audit_log (operator, action, subject, before, after, trace_id, partner_id)
         SELECT m_operator[m.n],
                CASE m_kind[m.n] WHEN 'TOP_UP' THEN 'wallet.top_up' ELSE 'wallet.adjust' END,
                'ptn_' || replace(w_partner[m_wallet[m.n]]::text, '-', '') || '/' || w_currency[m_wallet[m.n]],
@@ -381,7 +509,8 @@ BEGIN
                                   'amount_minor', m_amount[m.n],
                                   'reference', m_reference[m.n],
                                   'transaction_id', 'txn_' || replace(m_transaction[m.n]::text, '-', '')),
-               m_trace[m.n]
+               m_trace[m.n],
+               w_partner[m_wallet[m.n]]
           FROM generate_series(1, cardinality(m_record)) AS m (n)
          WHERE v_verdict[m_record[m.n]] = 0 AND m_operator[m.n] IS NOT NULL;
     END IF;
@@ -434,7 +563,18 @@ BEGIN
               FROM jsonb_to_recordset(p_rest -> 'returns') AS b (record integer, stock_id bigint)
              WHERE v_verdict[b.record] = 0
         LOOP
-            UPDATE allocations AS a SET returned_at = v_now WHERE a.stock_id = v_row.stock_id;
+            UPDATE allocations AS a
+               SET returned_at = v_now
+             WHERE a.stock_id = v_row.stock_id
+               AND a.returned_at IS NULL /* guard: return-once */
+               AND a.first_retrieved_at IS NULL /* guard: return-unread */;
+            IF NOT FOUND THEN
+                -- Changed since the check above, by a statement that did not lock the order, or by another record of this batch. The
+                -- writes before this one cannot be taken back for one record, so nothing of the batch is written. The lane sends the
+                -- records again in parts, where the check gives this one its verdict and the others are written.
+                RAISE EXCEPTION 'stock row % was read or returned after its check', v_row.stock_id
+                      USING ERRCODE = 'serialization_failure';
+            END IF;
         END LOOP;
         WITH back AS MATERIALIZED (
             SELECT b.new_id, b.begins, s.code_id, s.expiry, k.product_id, k.denomination
@@ -445,12 +585,18 @@ BEGIN
              WHERE v_verdict[b.record] = 0
         ), made AS (
             INSERT INTO chunks AS k (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id,
-                                     reservation_id)
+                                     reservation_id, cleared_epoch)
             SELECT b.product_id, b.denomination, min(b.expiry),
                    CASE WHEN count(*) = count(b.expiry) THEN max(b.expiry) END, min(b.new_id), max(b.new_id),
-                   CASE WHEN EXISTS (SELECT FROM orders_waiting_for_stock_v1(b.product_id, b.denomination, NULL, 1))
+                   CASE WHEN EXISTS (
+                            SELECT
+                              FROM order_demands AS d
+                             WHERE d.product_id = b.product_id AND d.denomination = b.denomination
+                        )
                         THEN gen_random_uuid()
-                   END
+                   END,
+                   -- The voucher may have come back on a lost timeline too, and have been sold again there.
+                   COALESCE(v_epoch, 0)
               FROM back AS b
              GROUP BY b.begins, b.product_id, b.denomination
             RETURNING k.chunk_id, k.first_stock_id
@@ -478,9 +624,26 @@ BEGIN
                  WHERE y.partner_id = v_row.partner_id AND y.payout_id = v_row.payout_id;
             END IF;
         END LOOP;
+        IF p_rest ? 'caps' THEN
+            INSERT INTO partner_usage AS u (partner_id, day, counter, value)
+            SELECT r_partner[c.record], c.day, concat_ws('/', c.kind, c.currency, c.credential), sum(c.added)
+              FROM jsonb_to_recordset(p_rest -> 'caps')
+                   AS c (record integer, kind text, currency text, credential uuid, day date, added bigint)
+             WHERE c.day IS NOT NULL AND v_verdict[c.record] = 0
+             GROUP BY 1, 2, 3
+             ORDER BY 1, 2, 3
+            ON CONFLICT (partner_id, day, counter) DO UPDATE SET value = u.value + EXCLUDED.value;
+            PERFORM record_order_totals_v1(w_partner[w.n], w_currency[w.n])
+               FROM (
+                     SELECT DISTINCT m_wallet[m.n] AS n
+                       FROM generate_series(1, cardinality(m_record)) AS m (n)
+                      WHERE m_record[m.n] = ANY (v_rated) AND v_verdict[m_record[m.n]] = 0
+                      ORDER BY 1
+                    ) AS w;
+        END IF;
         -- An operator's decision and its audit entry commit together.
-        INSERT INTO audit_log (operator, action, subject, before, after, trace_id)
-        SELECT d.operator, d.action, d.subject, d.before, d.after, d.trace_id
+        INSERT INTO audit_log (operator, action, subject, before, after, trace_id, partner_id)
+        SELECT d.operator, d.action, d.subject, d.before, d.after, d.trace_id, r_partner[d.record]
           FROM jsonb_to_recordset(p_rest -> 'audit_entries')
                AS d (record integer, operator text, action text, subject text, before jsonb, after jsonb, trace_id text)
          WHERE v_verdict[d.record] = 0
@@ -499,9 +662,18 @@ BEGIN
         UPDATE feeds AS f
            SET last_number = f.last_number + v_added[n.feed]
           FROM (
-                SELECT * FROM unnest(f_partner) WITH ORDINALITY LIMIT cardinality(f_partner)
-               ) AS n (partner_id, feed)
-         WHERE f.partner_id = n.partner_id AND v_added[n.feed] > 0
+                SELECT n.feed, t.ctid
+                  FROM unnest(f_partner) WITH ORDINALITY AS n (partner_id, feed)
+                 CROSS JOIN LATERAL (
+                        SELECT t.ctid
+                          FROM feeds AS t
+                         WHERE t.partner_id BETWEEN n.partner_id AND n.partner_id
+                         ORDER BY t.partner_id DESC
+                         LIMIT 1
+                       ) AS t
+                 LIMIT cardinality(f_partner)
+               ) AS n
+         WHERE f.ctid = n.ctid AND v_added[n.feed] > 0
         RETURNING n.feed, f.last_number
     LOOP
         v_newest[v_row.feed] := v_row.last_number;

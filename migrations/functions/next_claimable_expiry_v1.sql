@@ -25,6 +25,7 @@ DECLARE
     v_valid_on date;
     v_loaded bigint[];
     v_loaded_to integer := 0;
+    v_epoch bigint := quarantine_epoch_v1();
 BEGIN
     FOR place IN 1 .. cardinality(p_products) LOOP
         v_product := p_products[place];
@@ -40,9 +41,11 @@ BEGIN
            AND c.denomination = v_denomination
            AND NOT c.emptied
            AND c.reservation_id IS NULL
+           AND c.cleared_epoch = v_epoch
            AND (c.last_expiry IS NULL OR c.last_expiry >= v_valid_on)
            AND NOT c.chunk_id = ANY (v_loaded)
-           AND (c.node IS NULL OR c.node = p_node OR n.lease_until < clock_timestamp())
+           AND (c.node IS NULL OR c.node = p_node
+                OR n.incarnation <> c.incarnation OR NOT is_lease_live_v1(n.lease_until, n.renewed_at))
            AND has_free_stock_v1(c.first_stock_id, c.last_stock_id, v_valid_on)
          ORDER BY c.first_expiry NULLS LAST, c.chunk_id
          LIMIT 1;

@@ -104,13 +104,14 @@ BEGIN
            AND a.returned_at IS NULL
            AND n.vouchers > 0;
         -- At the time of first_retrieved_at: `vouchsafe verify` matches the two.
-        INSERT INTO audit_log (at, operator, action, subject, after, trace_id)
+        INSERT INTO audit_log (at, operator, action, subject, after, trace_id, partner_id)
         SELECT v_now, 'ptn_' || replace(p_partner[n.request]::text, '-', ''), 'codes.retrieve',
                'ord_' || replace(p_order[n.request]::text, '-', ''),
                jsonb_build_object('credential_id', 'cred_' || replace(p_credential[n.request]::text, '-', ''),
                                   'address', p_address[n.request],
                                   'vouchers', v_vouchers[n.request]),
-               p_trace[n.request]
+               p_trace[n.request],
+               p_partner[n.request]
           FROM generate_series(1, cardinality(p_order)) AS n (request)
          WHERE v_vouchers[n.request] > 0;
     END IF;

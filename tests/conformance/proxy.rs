@@ -18,7 +18,7 @@ use crate::frames::{Frame, FrameReader};
 use crate::spawn;
 
 /// Function called by the commit statement.
-const COMMIT: &[u8] = b"commit_batch_v2(";
+const COMMIT: &[u8] = b"commit_batch_v1(";
 
 /// Prefix of the socket's file name, before the port.
 const SOCKET: &str = ".s.PGSQL.";

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use sqlx::migrate::Migrator;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _};
 use vouchsafe_private_postgres::Durability;
@@ -100,8 +101,8 @@ async fn production_with_missing_or_changed_schema_is_refused() {
     let complete = schema_objects(&database).await;
     for (damage, expected) in [
         (
-            "DROP FUNCTION commit_batch_v2",
-            "the database lacks the function commit_batch_v2, or has another text of it: run `vouchsafe migrate`",
+            "DROP FUNCTION commit_batch_v1",
+            "the database lacks the function commit_batch_v1, or has another text of it: run `vouchsafe migrate`",
         ),
         (
             "UPDATE functions SET digest = '' WHERE name = 'free_stock_v1'",
@@ -116,7 +117,7 @@ async fn production_with_missing_or_changed_schema_is_refused() {
     }
     execute(&database, "UPDATE _sqlx_migrations SET checksum = ''").await;
     let stderr = startup_error(&database);
-    assert!(stderr.contains("migration 1 of the database differs"), "{stderr}");
+    assert!(stderr.contains(EARLIER_DATABASE), "{stderr}");
     database.remove().await;
 }
 
@@ -195,22 +196,43 @@ async fn concurrent_migrations_all_succeed() {
     database.remove().await;
 }
 
-/// Applies the files of a released version, as its `vouchsafe migrate` did.
-async fn apply_release(database: &Database, version: &str) {
+/// A release with the migrations and functions of its database, those of earlier releases included.
+struct Release {
+    version: String,
+    files: Vec<String>,
+}
+
+/// Reads `released.sha256`, and compares each file with its hash: the schema is set up as it was released.
+fn releases() -> Vec<Release> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
     let list = fs::read_to_string(root.join("released.sha256")).unwrap();
-    let release = list
-        .lines()
-        .skip_while(|line| *line != format!("# {version}"))
-        .skip(1)
-        .take_while(|line| !line.starts_with('#'));
-    let files: Vec<&str> = release
-        .filter_map(|line| Some(line.split_once("  ")?.1))
-        .collect();
-    assert!(!files.is_empty(), "released.sha256 has no files of {version}");
+    let (mut releases, mut files) = (Vec::<Release>::new(), Vec::new());
+    for line in list.lines() {
+        if let Some(version) = line.strip_prefix("# ") {
+            releases.push(Release {
+                version: version.to_owned(),
+                files: files.clone(),
+            });
+            continue;
+        }
+        let (hash, file) = line.split_once("  ").unwrap();
+        let text = fs::read(root.join(file)).unwrap();
+        assert_eq!(hex::encode(Sha256::digest(text)), hash, "{file}");
+        files.push(file.to_owned());
+        releases.last_mut().unwrap().files.push(file.to_owned());
+    }
+    releases
+}
+
+/// Applies the files of a release, as its `vouchsafe migrate` did.
+async fn apply_release(database: &Database, release: &Release) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
     let directory = tempfile::tempdir().unwrap();
-    let (functions, migrations): (Vec<_>, Vec<_>) =
-        files.into_iter().partition(|file| file.starts_with("functions/"));
+    let (functions, migrations): (Vec<_>, Vec<_>) = release
+        .files
+        .iter()
+        .partition(|file| file.starts_with("functions/"));
+    assert!(!migrations.is_empty(), "{} has no migrations", release.version);
     for file in migrations {
         fs::copy(root.join(file), directory.path().join(file)).unwrap();
     }
@@ -231,12 +253,74 @@ async fn apply_release(database: &Database, version: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn database_of_0_2_0_migrates_to_current_schema() {
-    let released = Database::create_empty(Durability::ForTests);
-    apply_release(&released, "0.2.0").await;
-    schema::migrate(&released.options()).await.unwrap();
+async fn database_of_each_release_migrates_to_current_schema() {
     let fresh = Database::create_on(Durability::ForTests).await;
-    assert_eq!(schema_objects(&released).await, schema_objects(&fresh).await);
-    released.remove().await;
+    let expected = schema_objects(&fresh).await;
+    let releases = releases();
+    assert_eq!(releases[0].version, "1.0.0-rc.1");
+    for release in &releases {
+        let released = Database::create_empty(Durability::ForTests);
+        apply_release(&released, release).await;
+        schema::migrate(&released.options()).await.unwrap();
+        assert_eq!(schema_objects(&released).await, expected, "{}", release.version);
+        released.remove().await;
+    }
     fresh.remove().await;
+}
+
+/// What the comparison of schemas is for: a release whose table is not as the migrations of this program leave it.
+#[tokio::test(flavor = "multi_thread")]
+async fn schema_that_a_migration_leaves_behind_is_detected() {
+    let fresh = Database::create_on(Durability::ForTests).await;
+    for change in [
+        "ALTER TABLE orders ADD COLUMN earlier text",
+        "DROP INDEX orders_open",
+        "ALTER TABLE credentials ALTER COLUMN key_hash DROP NOT NULL",
+        "CREATE FUNCTION free_stock_v1() RETURNS integer LANGUAGE sql RETURN 1",
+    ] {
+        let released = Database::create_empty(Durability::ForTests);
+        apply_release(&released, &releases()[0]).await;
+        execute(&released, change).await;
+        schema::migrate(&released.options()).await.unwrap();
+        assert_ne!(
+            schema_objects(&released).await,
+            schema_objects(&fresh).await,
+            "{change}"
+        );
+        released.remove().await;
+    }
+    fresh.remove().await;
+}
+
+const EARLIER_DATABASE: &str =
+    "the database was set up by a version before 1.0.0-rc.1, and later versions do not migrate it";
+
+/// Versions and builds from before the first release have another first migration.
+#[tokio::test(flavor = "multi_thread")]
+async fn database_from_before_the_first_release_is_refused_and_unchanged() {
+    let database = Database::create_on(Durability::Durable).await;
+    execute(
+        &database,
+        "UPDATE _sqlx_migrations SET checksum = sha384('earlier') WHERE version = 1;
+         INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+         VALUES (9999, 'of a development build', true, '', 0)",
+    )
+    .await;
+    let earlier = schema_objects(&database).await;
+    let output = migrate_command(&database);
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = utf8(&output.stderr);
+    assert!(stderr.contains(EARLIER_DATABASE), "{stderr}");
+    let stderr = startup_error(&database);
+    assert!(stderr.contains(EARLIER_DATABASE), "{stderr}");
+    let directory = tempfile::tempdir().unwrap();
+    let mut sandbox = Command::new(program());
+    sandbox.arg("--data-dir").arg(directory.path()).arg("serve");
+    sandbox.env("DATABASE_URL", database.options().to_url_lossy().as_str());
+    let output = sandbox.output().unwrap();
+    assert!(!output.status.success());
+    let stderr = utf8(&output.stderr);
+    assert!(stderr.contains(EARLIER_DATABASE), "{stderr}");
+    assert_eq!(schema_objects(&database).await, earlier);
+    database.remove().await;
 }

@@ -21,7 +21,7 @@ pub(crate) fn violations(list: &str, read: impl Fn(&str) -> Option<Vec<u8>>) -> 
 
 #[test]
 fn edited_or_removed_released_file_is_a_violation() {
-    let list = "# 0.2.0\n\
+    let list = "# 1.0.0-rc.1\n\
         ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  0001_baseline.sql\n\
         ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  functions/example_v1.sql\n";
     assert!(violations(list, |_| Some(b"abc".to_vec())).is_empty());

@@ -28,9 +28,7 @@ const FUNCTIONS: &[(&str, &str)] = sql_functions![
     "audit_entry_text_v1",
     "cap_usage_v1",
     "claim_chunks_v1",
-    "claim_chunks_v2",
     "commit_batch_v1",
-    "commit_batch_v2",
     "count_requests_v1",
     "create_attempt_partition_v1",
     "drop_attempt_partition_v1",
@@ -46,15 +44,11 @@ const FUNCTIONS: &[(&str, &str)] = sql_functions![
     "list_free_stock_v1",
     "list_quarantined_chunks_v1",
     "next_claimable_expiry_v1",
-    "next_claimable_expiry_v2",
     "order_timeline_v1",
-    "orders_waiting_for_stock_v1",
     "quarantine_epoch_v1",
     "record_order_totals_v1",
     "retrieve_codes_v1",
-    "retrieve_codes_v2",
     "unclaimable_stock_v1",
-    "unclaimable_stock_v2",
 ];
 
 /// Rights of the role that serves, if it exists: `vouchsafe serve` runs as neither the owner of the schema nor a superuser.
@@ -73,6 +67,9 @@ const MIGRATION_LOCK: i64 = 0x766f_7563_6873_6166;
 /// lock within a statement would block it for ever, so waiting polls instead.
 const MIGRATION_LOCK_POLL: Duration = Duration::from_millis(100);
 
+/// Version of the first migration, the schema of the first release.
+const BASELINE: i64 = 1;
+
 /// The schema of this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchemaVersion {
@@ -85,19 +82,35 @@ pub struct SchemaVersion {
 /// What distinguishes the schema of a database from the one of this program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaMismatch {
-    #[error("the database lacks migration {0}")]
+    #[error(
+        "the database lacks migration {0}: run `vouchsafe migrate` of this version before `vouchsafe serve`"
+    )]
     MissingMigration(i64),
-    #[error("migration {0} of the database differs from this program's")]
+    #[error(
+        "the database was set up by a version before 1.0.0-rc.1, and later versions do not migrate it: serve it with the version that set it \
+         up, or let this one begin with an empty database"
+    )]
+    BeforeBaseline,
+    #[error("migration {0} of the database differs from this program's: run a released version")]
     ChangedMigration(i64),
-    #[error("the database lacks the function {0}, or has another text of it")]
+    #[error(
+        "the database lacks the function {0}, or has another text of it: run `vouchsafe migrate` of this version before `vouchsafe serve`"
+    )]
     Function(String),
+}
+
+impl From<SchemaMismatch> for sqlx::Error {
+    fn from(mismatch: SchemaMismatch) -> Self {
+        Self::Configuration(Box::new(mismatch))
+    }
 }
 
 /// Runs the migrations, installs the functions and grants the service's role its rights, on a separate connection. Concurrent calls run one after the other.
 ///
 /// # Errors
-/// [`StoreError`] when the database does not answer, a lock is not free within [`LOCK_TIMEOUT`], or a migration differs from the
-/// one that the database has run. Completed migrations stay; a repeated call continues.
+/// [`StoreError`] when the database does not answer, or a lock is not free within [`LOCK_TIMEOUT`]; [`SchemaMismatch`] as
+/// [`sqlx::Error::Configuration`] when a migration differs from the one that the database has run. Completed migrations stay; a repeated
+/// call continues.
 #[boxed]
 pub async fn migrate(database: &PgConnectOptions) -> Result<SchemaVersion, StoreError> {
     check_server(database).await?;
@@ -118,6 +131,10 @@ pub async fn migrate(database: &PgConnectOptions) -> Result<SchemaVersion, Store
         tokio::time::sleep(MIGRATION_LOCK_POLL).await;
     }
     let migrator = migrator();
+    let applied = list_applied(&mut *pool.acquire().await?).await?;
+    if let Some(changed) = find_changed(&migrator, &applied) {
+        return Err(sqlx::Error::from(changed).into());
+    }
     for migration in migrator.iter() {
         // Outside a transaction, `CREATE INDEX CONCURRENTLY` blocks no statement and has to wait for running transactions.
         set_lock_timeout(&pool, if migration.no_tx { "0" } else { LOCK_TIMEOUT }).await?;
@@ -214,6 +231,32 @@ async fn list_outdated_functions(connection: &mut PgConnection) -> Result<Vec<St
     .await
 }
 
+/// Lists the migrations that the database has run, by version, with their checksums.
+async fn list_applied(connection: &mut PgConnection) -> Result<Vec<(i64, Vec<u8>)>, sqlx::Error> {
+    let has_migrations: bool = sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL")
+        .fetch_one(&mut *connection)
+        .await?;
+    if !has_migrations {
+        return Ok(Vec::new());
+    }
+    sqlx::query_as("SELECT version, checksum FROM _sqlx_migrations WHERE success ORDER BY version")
+        .fetch_all(connection)
+        .await
+}
+
+/// Finds a migration of this program that the database has run with another text. The first one differs in a database that a version before
+/// the baseline has set up.
+fn find_changed(migrator: &Migrator, applied: &[(i64, Vec<u8>)]) -> Option<SchemaMismatch> {
+    let changed = applied.iter().find(|(version, checksum)| {
+        let mut migrations = migrator.iter();
+        migrations.any(|migration| migration.version == *version && *migration.checksum != **checksum)
+    });
+    changed.map(|(version, _)| match *version {
+        BASELINE => SchemaMismatch::BeforeBaseline,
+        version => SchemaMismatch::ChangedMigration(version),
+    })
+}
+
 /// Compares the database with the migrations and functions of this program, without changing it. Ignores what a newer version has
 /// added.
 ///
@@ -222,24 +265,13 @@ async fn list_outdated_functions(connection: &mut PgConnection) -> Result<Vec<St
 #[boxed]
 pub async fn find_mismatch(pool: &PgPool) -> Result<Option<SchemaMismatch>, sqlx::Error> {
     let mut connection = pool.acquire().await?;
-    let has_migrations: bool = sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL")
-        .fetch_one(&mut *connection)
-        .await?;
-    let applied: Vec<(i64, Vec<u8>)> = if has_migrations {
-        sqlx::query_as("SELECT version, checksum FROM _sqlx_migrations WHERE success")
-            .fetch_all(&mut *connection)
-            .await?
-    } else {
-        Vec::new()
-    };
-    for migration in migrator().iter() {
-        match applied.iter().find(|(version, _)| *version == migration.version) {
-            None => return Ok(Some(SchemaMismatch::MissingMigration(migration.version))),
-            Some((version, checksum)) if **checksum != *migration.checksum => {
-                return Ok(Some(SchemaMismatch::ChangedMigration(*version)));
-            }
-            Some(_) => {}
-        }
+    let (migrator, applied) = (migrator(), list_applied(&mut connection).await?);
+    if let Some(changed) = find_changed(&migrator, &applied) {
+        return Ok(Some(changed));
+    }
+    let mut migrations = migrator.iter().map(|migration| migration.version);
+    if let Some(missing) = migrations.find(|version| applied.iter().all(|(applied, _)| applied != version)) {
+        return Ok(Some(SchemaMismatch::MissingMigration(missing)));
     }
     let mut outdated = list_outdated_functions(&mut connection).await?.into_iter();
     Ok(outdated.next().map(SchemaMismatch::Function))

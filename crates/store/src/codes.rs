@@ -84,7 +84,7 @@ async fn retrieve(
     let rows: Vec<RetrievalRow> = sqlx::query_as(
         "SELECT r.request, r.order_exists, r.deferred, r.currency, r.voucher_id, r.expiry, r.code_id, r.product_id, r.denomination, r.key_id,
                 r.nonce, r.ciphertext
-           FROM retrieve_codes_v2($1, $2, $3, $4, $5) AS r",
+           FROM retrieve_codes_v1($1, $2, $3, $4, $5) AS r",
     )
     .bind(in_order().map(|retrieval| retrieval.partner_id).collect::<Vec<_>>())
     .bind(in_order().map(|retrieval| retrieval.order_id).collect::<Vec<_>>())

@@ -27,8 +27,8 @@ pub enum PrepareError {
     OtherEnvironment { found: String, expected: Environment },
     #[error("the database server runs with {setting} = off: production requires it on")]
     NotDurable { setting: &'static str },
-    #[error("{0}: run `vouchsafe migrate` of this version before `vouchsafe serve`")]
-    NotMigrated(SchemaMismatch),
+    #[error(transparent)]
+    NotMigrated(#[from] SchemaMismatch),
     #[error(transparent)]
     ExcessRight(#[from] ExcessRight),
     #[error(
@@ -91,7 +91,7 @@ pub(super) async fn prepare(database: &Database, expected: Environment) -> Resul
         Environment::Production => {
             let mismatch = database.run(|pool| async move { schema::find_mismatch(&pool).await });
             if let Some(mismatch) = mismatch.await? {
-                return Err(PrepareError::NotMigrated(mismatch));
+                return Err(mismatch.into());
             }
             let excess = database.run(|pool| async move { service_role::find_excess_right(&pool).await });
             if let Some(excess) = excess.await? {

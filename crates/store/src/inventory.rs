@@ -2,10 +2,10 @@
 //!
 //! | SQL function | purpose |
 //! |---|---|
-//! | `claim_chunks_v2` | assigns chunks to this node, except those that a commit has locked |
+//! | `claim_chunks_v1` | assigns chunks to this node, except those that a commit has locked |
 //! | `list_free_stock_v1` | lists their free vouchers; empty chunks are marked, and the next round replaces them |
-//! | `next_claimable_expiry_v2` | earliest expiry of the stock that remains claimable |
-//! | `unclaimable_stock_v2` | why the remaining stock is not claimable |
+//! | `next_claimable_expiry_v1` | earliest expiry of the stock that remains claimable |
+//! | `unclaimable_stock_v1` | why the remaining stock is not claimable |
 //!
 //! Each statement but the last serves all claims of a batch ([`super::stock_claims`]).
 //!
@@ -205,7 +205,7 @@ async fn claim_round(
     let columns = ClaimColumns::of(claims);
     let claimed: Vec<ClaimedChunkRow> = sqlx::query_as(
         "SELECT t.request, t.chunk_id, t.first_stock_id, t.last_stock_id
-           FROM claim_chunks_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS t",
+           FROM claim_chunks_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS t",
     )
     .bind(&node.name)
     .bind(node.incarnation)
@@ -257,7 +257,7 @@ async fn load_next_expiry(
 ) -> Result<(), sqlx::Error> {
     let columns = ClaimColumns::of(claims);
     let next: Vec<(i32, Option<Date>)> = sqlx::query_as(
-        "SELECT n.request, n.first_expiry FROM next_claimable_expiry_v2($1, $2, $3, $4, $5, $6) AS n",
+        "SELECT n.request, n.first_expiry FROM next_claimable_expiry_v1($1, $2, $3, $4, $5, $6) AS n",
     )
     .bind(&node.name)
     .bind(columns.products)
@@ -370,7 +370,7 @@ async fn mark_emptied(pool: &PgPool, chunks: Vec<i64>) -> Result<(), sqlx::Error
 async fn find_unclaimable_stock(pool: &PgPool, claim: &Claim) -> Result<UnclaimableStock, sqlx::Error> {
     let Claim { request, loaded, .. } = claim;
     let found: Option<String> = sqlx::query_scalar!(
-        "SELECT unclaimable_stock_v2($1, $2, $3, $4)",
+        "SELECT unclaimable_stock_v1($1, $2, $3, $4)",
         request.sku.product_id.as_str(),
         request.sku.denomination.minor(),
         earliest_valid_date(request),
@@ -384,7 +384,7 @@ async fn find_unclaimable_stock(pool: &PgPool, claim: &Claim) -> Result<Unclaima
         Some("reserved") => Ok(UnclaimableStock::Reserved),
         Some("quarantined") => Ok(UnclaimableStock::Quarantined),
         Some(other) => Err(sqlx::Error::Decode(
-            format!("unclaimable_stock_v2 returned {other}").into(),
+            format!("unclaimable_stock_v1 returned {other}").into(),
         )),
     }
 }

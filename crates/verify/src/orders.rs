@@ -301,7 +301,7 @@ pub(super) const SCAN: Scan = scan! {
                  SELECT DISTINCT 'a purchase', partner_id FROM p
                 ) AS x
           WHERE NOT EXISTS (SELECT FROM partners AS p WHERE p.partner_id = x.partner_id)",
-    // One statement writes the entry, first_retrieved_at and codes_retrieved_at with one timestamp (retrieve_codes_v2). A voucher
+    // One statement writes the entry, first_retrieved_at and codes_retrieved_at with one timestamp (retrieve_codes_v1). A voucher
     // that was sold again on a lost timeline counts as retrieved at the time of the comparison (quarantine.rs).
     "retrieval.audited": "each code retrieval has an audit entry with a credential of the order's partner" =>
         "SELECT format('%s: %s vouchers first retrieved %s, %s in the entry of %s', subject, retrieved,
