@@ -56,7 +56,7 @@ const CHUNK: usize = 500;
 /// Rows that a database gets at its first start.
 const FIRST_ROWS: &str = "
     INSERT INTO deployment (environment) VALUES ('sandbox');
-    INSERT INTO data_keys (purpose, wrapped) VALUES ('codes', ''), ('blind_index', '');";
+    INSERT INTO data_keys (purpose, wrapped, wrapped_by) VALUES ('codes', '', ''), ('blind_index', '', '');";
 
 /// A journal with the data for its records.
 struct JournalBench {

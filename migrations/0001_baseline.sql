@@ -26,19 +26,17 @@ CREATE TABLE functions (
 -- Service processes that write to this database. Each start takes the next incarnation, which fences off an earlier process of
 -- the same node. Another node may claim this node's chunks only after the lease has expired.
 CREATE TABLE nodes (
-    node             text PRIMARY KEY,
-    incarnation      bigint NOT NULL,
-    lease_until      timestamptz NOT NULL,
+    node          text PRIMARY KEY,
+    incarnation   bigint NOT NULL,
+    lease_until   timestamptz NOT NULL,
     -- Evidence of the database's clock, so that a step of it is recognized: when the lease was renewed, and the latest time that any
     -- renewal of the node has seen.
-    renewed_at       timestamptz,
-    latest_clock     timestamptz,
+    renewed_at    timestamptz NOT NULL,
+    latest_clock  timestamptz NOT NULL,
     -- Version and start of the program that last took an incarnation of the node.
-    version          text,
-    started_at       timestamptz,
-    -- The wrapping keys that the node has loaded, and the incarnation that reported them.
-    wrapping_keys    text[],
-    wrapping_keys_of bigint
+    version       text NOT NULL,
+    started_at    timestamptz NOT NULL,
+    wrapping_keys text[] -- that this incarnation has loaded; null: not reported yet
 );
 
 -- The fence of each lane: a batch is written only under the generation it was sent with, and leaves its number, from which
@@ -85,7 +83,7 @@ CREATE TABLE partners (
     created_at          timestamptz NOT NULL DEFAULT now(),
     updated_at          timestamptz NOT NULL DEFAULT now(),
     codes_blocked       boolean NOT NULL DEFAULT false, -- a suspended partner may not even read the codes of its orders
-    ceilings            jsonb, -- rate limits of all credentials of the partner together, by class, in the form of limits; null: none
+    ceilings            jsonb NOT NULL DEFAULT '{}', -- rate limits of all credentials of the partner together, by class, in the form of limits
     caps                jsonb, -- caps that override the service's settings. Null: those of the settings apply; an empty object: none apply
     mac                 bytea -- HMAC of the row under a key of the vault. A row without the right one grants nothing
 );
@@ -132,8 +130,8 @@ CREATE TABLE credentials (
     rotated_from  uuid,
     rotated_at    timestamptz,
     first_used_at timestamptz,
-    family_id     uuid, -- the first of the family
-    issued_at     timestamptz DEFAULT clock_timestamp(), -- counts the rotations of a day
+    family_id     uuid NOT NULL, -- the first of the family
+    issued_at     timestamptz NOT NULL DEFAULT clock_timestamp(), -- counts the rotations of a day
     scopes        text[], -- what the credential may do; null: everything
     mac           bytea, -- as in partners
     CONSTRAINT first_use_of_rotated CHECK (first_used_at IS NULL OR rotated_from IS NOT NULL)
@@ -141,21 +139,6 @@ CREATE TABLE credentials (
 CREATE INDEX credentials_of_partner ON credentials (partner_id);
 CREATE INDEX credentials_rotated_from ON credentials (rotated_from) WHERE rotated_from IS NOT NULL;
 CREATE INDEX credentials_by_end ON credentials ((LEAST(revoked_at, not_after)));
-
--- A credential never has more scopes than the one that it came from by rotation. Version 0.2.0, which still runs during an upgrade or
--- after a return to it, does not know the column and would leave it null: everything. Null is also right where the predecessor has null.
-CREATE FUNCTION set_scopes_of_successor() RETURNS trigger LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-AS $$
-BEGIN
-    NEW.scopes := (SELECT c.scopes FROM credentials AS c WHERE c.credential_id = NEW.rotated_from);
-    RETURN NEW;
-END
-$$;
-CREATE TRIGGER credentials_scopes_of_successor BEFORE INSERT ON credentials
-    FOR EACH ROW WHEN (NEW.rotated_from IS NOT NULL AND NEW.scopes IS NULL)
-    EXECUTE FUNCTION set_scopes_of_successor();
 
 -- What the sandbox observed of a partner, as far as its certification needs it: ids and hashes, never a body, a key, a signature
 -- or a code. The service deletes the oldest beyond some hundred rows per partner and check.
@@ -234,14 +217,6 @@ CREATE TABLE operator_identities (
     mac      bytea,
     PRIMARY KEY (issuer, subject)
 );
-
--- Whether rows without an HMAC grant nothing. A database of an earlier version has the row once `vouchsafe keys seal` has computed the HMACs of
--- its rows; the service's role cannot change it.
-CREATE TABLE grant_seal (
-    only_row  boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    sealed_at timestamptz NOT NULL DEFAULT now()
-);
-INSERT INTO grant_seal DEFAULT VALUES;
 
 -- Changes that wait for a second operator. The change itself is encrypted: it may contain voucher codes.
 CREATE TABLE change_requests (
@@ -324,7 +299,7 @@ CREATE TABLE data_keys (
     purpose      text NOT NULL CHECK (purpose IN ('codes', 'blind_index')),
     wrapped      bytea NOT NULL,
     created_at   timestamptz NOT NULL DEFAULT now(),
-    wrapped_by   text, -- the wrapping key
+    wrapped_by   text NOT NULL, -- the wrapping key
     codes_before bigint NOT NULL DEFAULT 0, -- number of codes before the key was created
     reencrypted  bigint NOT NULL DEFAULT 0 -- number of old codes that were encrypted again under the key
 );
@@ -367,7 +342,7 @@ CREATE TABLE codes (
     purchase_id      uuid, -- null: imported
     vendor_reference text, -- the vendor's id of the voucher
     bought_at        timestamptz, -- null: imported. Its day decides when the vendor's records must contain the voucher
-    code_index       bytea,
+    code_index       bytea NOT NULL,
     import_id        bigint -- the batch of imported stock; null: bought
 );
 CREATE SEQUENCE code_ids AS bigint;
@@ -944,7 +919,7 @@ CREATE INDEX audit_log_of_partner ON audit_log (partner_id, audit_id) WHERE part
 -- Changes that each node polls for, newest first, among many code retrievals and bookings.
 CREATE INDEX audit_log_of_changes ON audit_log (audit_id) WHERE action ~ '^(partner|credential|product)\.';
 
--- Derives the partner of an entry from its actor and its object. Plans must stay index probes, whatever the table sizes were at
+-- Derives the partner of an entry from its actor and its object, to verify it. Plans must stay index probes, whatever the table sizes were at
 -- plan time.
 CREATE FUNCTION partner_of_audit_entry(p_entry audit_log) RETURNS uuid LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan
@@ -997,17 +972,6 @@ BEGIN
 END
 $$;
 
--- For entries of version 0.2.0, which still runs during an upgrade; this version writes the column itself.
-CREATE FUNCTION set_partner_of_audit_entry() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    NEW.partner_id := partner_of_audit_entry(NEW);
-    RETURN NEW;
-END
-$$;
-CREATE TRIGGER audit_log_partner BEFORE INSERT ON audit_log
-    FOR EACH ROW WHEN (NEW.partner_id IS NULL)
-    EXECUTE FUNCTION set_partner_of_audit_entry();
-
 -- An entry has the time of its insertion, or that of its transaction, which lasts no longer than two minutes. Only the owner of the table may
 -- write another one, so the service's role cannot backdate an entry.
 CREATE FUNCTION stamp_audit_entry() RETURNS trigger LANGUAGE plpgsql
@@ -1025,20 +989,6 @@ CREATE TRIGGER audit_log_time BEFORE INSERT ON audit_log
     FOR EACH ROW WHEN (NEW.at NOT BETWEEN clock_timestamp() - interval '2 minutes' AND clock_timestamp())
     EXECUTE FUNCTION stamp_audit_entry();
 
--- `vouchsafe verify` compares the times of the entries above this one; earlier versions took some from the clocks of nodes.
-CREATE TABLE audit_times_since (
-    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    audit_id bigint NOT NULL
-);
-INSERT INTO audit_times_since (audit_id) VALUES (0);
-
--- Entries up to this one may lack their partner. The service goes through them, newest first, and deletes the row at the end. The
--- lock of the first statement keeps other entries from being written meanwhile.
-CREATE TABLE audit_partner_backfill (
-    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    audit_id bigint NOT NULL
-);
-
 -- Audit exports to HTTP endpoints: one row per endpoint, so that the nodes take turns and continue after a restart.
 CREATE TABLE audit_exports (
     endpoint     text PRIMARY KEY,             -- HMAC of its URL under a key of the vault
@@ -1054,7 +1004,7 @@ CREATE TABLE audit_checkpoints (
     at      timestamptz NOT NULL DEFAULT clock_timestamp(),
     entries bigint[] NOT NULL CHECK (cardinality(entries) > 0),
     hash    bytea NOT NULL CHECK (length(hash) = 32),
-    mac     bytea -- HMAC of number, time and hash under a key of the vault
+    mac     bytea NOT NULL -- HMAC of number, time and hash under a key of the vault
 );
 CREATE INDEX audit_checkpoints_by_newest ON audit_checkpoints ((entries[cardinality(entries)]));
 
@@ -1065,13 +1015,8 @@ BEGIN
     RAISE EXCEPTION 'rows of % are never changed or removed', TG_TABLE_NAME;
 END
 $$;
--- The partner of an old entry is set once; nothing else of an entry ever changes.
-CREATE TRIGGER audit_log_only_grows
-    BEFORE UPDATE OF audit_id, at, operator, action, subject, before, after, trace_id OR DELETE OR TRUNCATE ON audit_log
+CREATE TRIGGER audit_log_only_grows BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_log
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
-CREATE TRIGGER audit_log_partner_is_final BEFORE UPDATE OF partner_id ON audit_log
-    FOR EACH ROW WHEN (OLD.partner_id IS NOT NULL)
-    EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER audit_checkpoints_only_grow BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_checkpoints
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER ledger_only_grows BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger

@@ -3,7 +3,7 @@
 DO $$
 BEGIN
     -- They run with the rights of the owner.
-    REVOKE EXECUTE ON FUNCTION create_attempt_partition_v1, drop_attempt_partition_v1, fill_audit_partners_v1 FROM PUBLIC;
+    REVOKE EXECUTE ON FUNCTION create_attempt_partition_v1, drop_attempt_partition_v1 FROM PUBLIC;
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'vouchsafe_service') THEN
         RETURN;
     END IF;
@@ -25,8 +25,8 @@ BEGIN
         audit_exports,
         reconciliations, reconciled_days
     TO vouchsafe_service;
-    -- Old codes are indexed, and encrypted again under a newer data key.
-    GRANT INSERT, UPDATE (code_index, blind_index, key_id, nonce, ciphertext) ON codes TO vouchsafe_service;
+    -- Old codes are encrypted again under a newer data key.
+    GRANT INSERT, UPDATE (key_id, nonce, ciphertext) ON codes TO vouchsafe_service;
     GRANT INSERT, UPDATE ON code_reencryptions TO vouchsafe_service;
     -- UPDATE permits the lock under which a key is created.
     GRANT INSERT, UPDATE ON data_keys TO vouchsafe_service;
@@ -42,6 +42,6 @@ BEGIN
 
     GRANT USAGE, SELECT ON SEQUENCE code_ids, stock_ids TO vouchsafe_service;
     GRANT USAGE ON SEQUENCE data_keys_key_id_seq TO vouchsafe_service;
-    GRANT EXECUTE ON FUNCTION create_attempt_partition_v1, drop_attempt_partition_v1, fill_audit_partners_v1 TO vouchsafe_service;
+    GRANT EXECUTE ON FUNCTION create_attempt_partition_v1, drop_attempt_partition_v1 TO vouchsafe_service;
 END
 $$;

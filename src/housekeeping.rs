@@ -1,5 +1,5 @@
-//! Background tasks of a node: lease renewal, stock sharing, sharing of rate limits, cache refresh, stock expiry and counts, code indexes,
-//! data keys, partners of old audit entries, audit checkpoints and their export, certification, live figures, purging.
+//! Background tasks of a node: lease renewal, stock sharing, sharing of rate limits, cache refresh, stock expiry and counts, data
+//! keys, audit checkpoints and their export, certification, live figures, purging.
 //!
 //! The tasks run independently. The lease is renewed until the last record has its verdict.
 
@@ -13,13 +13,9 @@ use std::time::{Duration, Instant};
 
 use actix_web::web;
 use tokio::time::{Interval, MissedTickBehavior, interval};
-use tracing::{error, info, warn};
-use vouchsafe_domain::error_chain::describe_chain;
-use vouchsafe_security::vault::seal::Vault;
+use tracing::{info, warn};
 use vouchsafe_store::StoreError;
-use vouchsafe_store::{
-    CodeIndexUpdate, CodeIndexes, KeySweep, LEASE_S, PartitionChanges, RecentChanges, UnindexedCode,
-};
+use vouchsafe_store::{KeySweep, LEASE_S, PartitionChanges, RecentChanges};
 
 use crate::config_change;
 use crate::housekeeping::recorder::run_recorder;
@@ -46,11 +42,6 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Until then, stock levels count the vouchers of an emptied chunk.
 const COUNT_INTERVAL: Duration = Duration::from_secs(10);
-
-/// One indexed lookup. Bounds how long an import waits for the codes of an older node.
-const CODE_INDEX_INTERVAL: Duration = Duration::from_secs(5);
-
-const FILL_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Until its checkpoint is written, a change of an audit entry by another database user is undetectable.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
@@ -91,13 +82,11 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
         expire_stock(service),
         count_stock(service),
         measure_stock(service),
-        index_codes(service),
         data_keys::refresh_keys(service),
         data_keys::probe_wrapping_keys(service),
         data_keys::reencrypt_codes(service),
         write_checkpoints(service),
         service.audit_export.run(),
-        fill_audit_partners(service),
         security_events::audit(service),
         run_recorder(service),
         sampler::sample(service),
@@ -107,20 +96,9 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
 
 async fn poll_changes(service: &web::Data<Service>) {
     let mut tick = ticker(CHANGE_POLL_INTERVAL);
-    let (mut is_sealed, mut applied): (bool, Option<RecentChanges>) = (false, None);
+    let mut applied: Option<RecentChanges> = None;
     loop {
         tick.tick().await;
-        match service
-            .job_store
-            .grants
-            .refresh(&service.job_store.database)
-            .await
-        {
-            // What was loaded before was not verified.
-            Ok(now_sealed) if now_sealed != is_sealed => (is_sealed, applied) = (now_sealed, None),
-            Ok(_) => {}
-            Err(error) => warn!(error.message = %error, "cannot read whether access is sealed"),
-        }
         match service.job_store.audit_log.recent_changes().await {
             Ok(newest) if applied.as_ref() == Some(&newest) => {}
             Ok(newest) => {
@@ -259,72 +237,6 @@ async fn count_stock(service: &Service) {
                     warn!(error.message = %error, "cannot count emptied chunks");
                     break;
                 }
-            }
-        }
-    }
-}
-
-/// Computes the code indexes of codes that version 0.2.0 stored, also while it still runs on another node.
-async fn index_codes(service: &web::Data<Service>) {
-    let mut tick = ticker(CODE_INDEX_INTERVAL);
-    loop {
-        tick.tick().await;
-        if let Err(error) = index_all_codes(service).await {
-            warn!(
-                error.message = describe_chain(&*error),
-                "cannot index codes against duplicates"
-            );
-        }
-    }
-}
-
-async fn index_all_codes(service: &web::Data<Service>) -> anyhow::Result<()> {
-    loop {
-        let codes = service.job_store.stock.list_unindexed_codes().await?;
-        if codes.is_empty() {
-            return Ok(());
-        }
-        let keys = codes.iter().map(|code| code.sealed.key_id);
-        let vault = service.keyring.vault_with(keys).await?;
-        let count = codes.len();
-        let updates = web::block(move || compute_indexes(&vault, &codes)).await?;
-        let shared = service.job_store.stock.store_code_indexes(updates).await?;
-        info!(codes = count, "codes indexed against duplicates");
-        for code_id in shared {
-            warn!(
-                code.id = code_id.0,
-                "a code of a brand is stored twice, with different PINs or in different spellings"
-            );
-        }
-    }
-}
-
-fn compute_indexes(vault: &Vault, codes: &[UnindexedCode]) -> Vec<CodeIndexUpdate> {
-    let compute = |stored: &UnindexedCode| {
-        let code = vault.open(stored.code_id, &stored.sku, &stored.sealed);
-        let code = code.inspect_err(|error| error!(error.message = %error, "cannot index a code"));
-        CodeIndexUpdate {
-            code_id: stored.code_id,
-            indexes: code.ok().map(|code| CodeIndexes {
-                blind_index: vault.blind_index(stored.code_scope(), &code),
-                code_index: vault.code_index(stored.code_scope(), &code),
-            }),
-        }
-    };
-    codes.iter().map(compute).collect()
-}
-
-/// Sets the partner of the audit entries that version 0.2.0 wrote; returns when all have theirs.
-async fn fill_audit_partners(service: &Service) {
-    loop {
-        let started = Instant::now();
-        match service.job_store.audit_log.fill_partners().await {
-            // A backlog takes at most half of a CPU.
-            Ok(true) => tokio::time::sleep(started.elapsed()).await,
-            Ok(false) => return,
-            Err(error) => {
-                warn!(error.message = %error, "cannot set the partners of audit entries");
-                tokio::time::sleep(FILL_RETRY_DELAY).await;
             }
         }
     }

@@ -260,7 +260,7 @@ async fn build_service(
         .await
         .context("unlock the data keys")?;
     let keyring = Arc::new(keyring);
-    database::unlock_grants(&store, settings.environment, &keyring).await?;
+    store.grants.unlock(keyring.vault().grant_key());
     operators::prepare(&store, settings, directory.path()).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let audit_export = AuditExport::new(

@@ -5,5 +5,5 @@ RETURNS boolean
 LANGUAGE sql VOLATILE -- as clock_timestamp is: the planner inlines it
 AS $$
     SELECT p_lease_until >= clock_timestamp()
-           AND (p_renewed_at IS NULL OR p_renewed_at <= clock_timestamp() + interval '10 seconds')
+           AND p_renewed_at <= clock_timestamp() + interval '10 seconds'
 $$;

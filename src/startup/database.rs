@@ -11,7 +11,6 @@ use vouchsafe_domain::clock::Clock;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_security::registry::AccessRegistry;
-use vouchsafe_store::grants;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{ConnectionBudget, PgNode, PgStore, SharedLimits};
 
@@ -35,37 +34,6 @@ pub(super) async fn prepare(store: &PgStore, environment: Environment) -> anyhow
             prepared => return prepared.context("open the database"),
         }
     }
-}
-
-/// Gives the store the key of the rows that grant access. A sandbox that an earlier version has left gets their HMACs here; in production
-/// that is up to the owner of the database.
-pub(super) async fn unlock_grants(
-    store: &PgStore,
-    environment: Environment,
-    keyring: &Keyring,
-) -> anyhow::Result<()> {
-    let key = keyring.vault().grant_key();
-    store.grants.unlock(key.clone());
-    let is_sealed = store.grants.refresh(&store.database).await;
-    if is_sealed.context("read whether access is sealed")? {
-        return Ok(());
-    }
-    if environment == Environment::Production {
-        warn!(
-            "rows that grant access have no HMACs yet: a role that can write to the database can grant access; run `vouchsafe keys seal` as its \
-             owner once no node of version 0.2.0 is left"
-        );
-        return Ok(());
-    }
-    let options = store.database.connect_options();
-    let sealed = store
-        .database
-        .spawn(async move { grants::seal(&options, &key).await });
-    sealed
-        .await
-        .context("compute the HMACs of the rows that grant access")?;
-    let is_sealed = store.grants.refresh(&store.database).await;
-    is_sealed.context("read whether access is sealed").map(drop)
 }
 
 /// From now on a rotation of the wrapping key refuses if this node cannot follow. One that began before has ended.

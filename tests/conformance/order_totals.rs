@@ -9,7 +9,7 @@ use vouchsafe_actors::ports::store::{LaneStore, Store as _};
 use vouchsafe_domain::cap::{CapCheck, CapCounter};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::partner::caps::Caps;
-use vouchsafe_security::vault::grant_key::GrantKey;
+use vouchsafe_security::vault::grant_key::{Grant, GrantKey, PartnerTerms};
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::Subject as _;
 use vouchsafe_store::{AuditActor, PgNode, PgStore};
@@ -71,9 +71,23 @@ async fn insert_debits(subject: &PgSubject, count: u32) {
 }
 
 /// Sets an order rate as an operator does.
-async fn set_order_rate(store: &PgStore) {
+async fn set_order_rate(subject: &PgSubject, store: &PgStore) {
     let caps: Caps = serde_json::from_str(r#"{"approval_over":{"within_s":3600,"orders":1000000}}"#).unwrap();
-    store.grants.unlock(GrantKey::from_bytes([1; 32]));
+    let key = GrantKey::from_bytes([1; 32]);
+    let partner = store.partners.find(build::partner(1)).await.unwrap().unwrap();
+    let terms = PartnerTerms {
+        limits: "{}",
+        ceilings: "{}",
+        approval_rule: None,
+        caps: None,
+        catalogue: None,
+    };
+    sqlx::query("UPDATE partners SET mac = $1")
+        .bind(key.mac(&Grant::of_partner(&partner, &terms)))
+        .execute(subject.pool())
+        .await
+        .unwrap();
+    store.grants.unlock(key);
     let changed = store
         .partners
         .change(
@@ -99,7 +113,7 @@ async fn rated_commit_reads_as_few_rows_for_many_orders_as_for_few() {
     let node = PgNode::start(&store.database, "one".to_owned()).await.unwrap();
     let mut lane = node.open_lane(0).await.unwrap();
     insert_debits(&subject, 20_000).await;
-    set_order_rate(&store).await;
+    set_order_rate(&subject, &store).await;
     let of_another = "INSERT INTO order_totals (partner_id, currency, at, sequence, orders, total)
                       SELECT 'ffffffff-ffff-7fff-bfff-ffffffffffff', 'USD', now() - n * interval '1 s', n, n, n
                         FROM generate_series(1, 5000) AS n";
@@ -126,7 +140,7 @@ async fn orders_leave_the_window_by_the_clock_of_the_database() {
     let node = PgNode::start(&store.database, "one".to_owned()).await.unwrap();
     let mut lane = node.open_lane(0).await.unwrap();
     insert_debits(&subject, 10).await;
-    set_order_rate(&store).await;
+    set_order_rate(&subject, &store).await;
     // The ten count from the time of the top-up before them.
     let age = "UPDATE order_totals SET at = at - interval '30 minutes'";
     subject.pool().execute(age).await.unwrap();

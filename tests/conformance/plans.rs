@@ -38,8 +38,9 @@ const INSERT_ROWS: &str = "
     INSERT INTO orders (partner_id, order_id, status, currency, total, closed, last_sequence, lines, created_at, updated_at)
     SELECT gen_random_uuid(), gen_random_uuid(), 'DELIVERED', 'USD', 1, true, 3, '[]', now(), now()
       FROM generate_series(1, $1) AS i;
-    INSERT INTO codes (code_id, product_id, denomination, blind_index, key_id, nonce, ciphertext)
-    SELECT $1 * 10 + i, 'gift', 100, sha256(gen_random_uuid()::text::bytea), 0, substr(sha256(''), 1, 12), ''
+    INSERT INTO codes (code_id, product_id, denomination, blind_index, code_index, key_id, nonce, ciphertext)
+    SELECT $1 * 10 + i, 'gift', 100, sha256(gen_random_uuid()::text::bytea), sha256(gen_random_uuid()::text::bytea), 0,
+           substr(sha256(''), 1, 12), ''
       FROM generate_series(1, $1) AS i;
     INSERT INTO lanes SELECT gen_random_uuid(), 0, 1, 0 FROM generate_series(1, $2) AS i;";
 

@@ -38,8 +38,9 @@ pub(crate) async fn add_chunk(pool: &PgPool, sku: &Sku, expiries: &[Expiry]) -> 
               FROM unnest($3) WITH ORDINALITY AS v (expiry, place)
              ORDER BY v.place
          ), sealed AS (
-            INSERT INTO codes (code_id, product_id, denomination, blind_index, key_id, nonce, ciphertext)
-            SELECT v.code_id, $1, $2, sha256(v.code_id::text::bytea), k.key_id, int4send(0) || int8send(v.code_id), ''
+            INSERT INTO codes (code_id, product_id, denomination, blind_index, code_index, key_id, nonce, ciphertext)
+            SELECT v.code_id, $1, $2, sha256(v.code_id::text::bytea), sha256('code ' || v.code_id::text::bytea), k.key_id,
+                   int4send(0) || int8send(v.code_id), ''
               FROM voucher AS v
               JOIN data_keys AS k ON k.purpose = 'codes'
          ), chunk AS (

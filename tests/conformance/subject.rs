@@ -24,7 +24,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Rows that the service inserts at its first start: environment and data keys.
 const INITIAL_ROWS: &str = "
     INSERT INTO deployment (environment) VALUES ('sandbox');
-    INSERT INTO data_keys (purpose, wrapped) VALUES ('codes', ''), ('blind_index', '');";
+    INSERT INTO data_keys (purpose, wrapped, wrapped_by) VALUES ('codes', '', ''), ('blind_index', '', '');";
 
 /// A database with a proxy for each node.
 pub(crate) struct PgSubject {
@@ -131,7 +131,7 @@ impl PgSubject {
     /// Request for an order's codes, with a new credential of the partner.
     pub(crate) async fn retrieval(&self, partner_id: PartnerId, order_id: OrderId) -> CodeRetrieval {
         let credential_id = CredentialId::generate();
-        sqlx::query("INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash) VALUES ($1, $2, $3, $3)")
+        sqlx::query("INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, family_id) VALUES ($1, $2, $3, $3, $1)")
             .bind(credential_id.as_uuid())
             .bind(partner_id.as_uuid())
             .bind(credential_id.as_uuid().as_bytes().repeat(2))
@@ -139,10 +139,11 @@ impl PgSubject {
             .await
             .unwrap();
         sqlx::query(
-            "INSERT INTO audit_log (operator, action, subject)
-             VALUES ('service', 'credential.issue', $1)",
+            "INSERT INTO audit_log (operator, action, subject, partner_id)
+             VALUES ('service', 'credential.issue', $1, $2)",
         )
         .bind(credential_id.to_string())
+        .bind(partner_id.as_uuid())
         .execute(&self.pool)
         .await
         .unwrap();

@@ -1,11 +1,6 @@
-//! Partners of audit entries that version 0.2.0 wrote: set by a trigger while it still runs, else filled in by the service.
+//! Partners of audit entries: derived from actor and object, to verify those that the service has written.
 
-use sqlx::{Executor as _, PgConnection};
-use tokio::runtime::Handle;
-use vouchsafe_domain::audit_log::AuditFilter;
-use vouchsafe_domain::ids::PartnerId;
-use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
-use vouchsafe_store::PgStore;
+use sqlx::Executor as _;
 use vouchsafe_test_harness::Database;
 use vouchsafe_verify as verify;
 
@@ -13,8 +8,9 @@ use vouchsafe_verify as verify;
 const INSERT_OBJECTS: &str = "
     INSERT INTO partners (partner_id, name, allowlist)
     VALUES ('00000000000070008000000000000001', 'First', '{}'), ('00000000000070008000000000000002', 'Second', '{}');
-    INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash)
-    VALUES ('0000000000007000800000000000000a', '00000000000070008000000000000001', sha256('k'), sha256('s'));
+    INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, family_id)
+    VALUES ('0000000000007000800000000000000a', '00000000000070008000000000000001', sha256('k'), sha256('s'),
+            '0000000000007000800000000000000a');
     INSERT INTO webhooks (partner_id, webhook_id, url, enabled, secret)
     VALUES ('00000000000070008000000000000001', '0000000000007000800000000000000a', 'https://example.com', true, '');
     INSERT INTO payouts (partner_id, payout_id, status, currency, amount, destination, destination_sealed, timeline, created_at, updated_at)
@@ -30,7 +26,7 @@ const INSERT_OBJECTS: &str = "
     VALUES ('0000000000007000800000000000000a', '00000000000070008000000000000001', '0000000000007000800000000000000a', 0, 'v', 'p',
             1, 'USD', 1, '{}', now());";
 
-/// Entries as version 0.2.0 writes them: those of the first partner, then others.
+/// Entries without a partner: those that concern the first partner, one of the second, then others.
 const INSERT_ENTRIES: &str = r#"
     INSERT INTO audit_log (operator, action, subject, after) VALUES
         ('admin', 'partner.create', 'ptn_00000000000070008000000000000001', NULL),
@@ -54,110 +50,44 @@ const INSERT_ENTRIES: &str = r#"
         ('admin', 'operator.create', 'ann', NULL),
         ('admin', 'request.create', 'crq_0000000000007000800000000000000b', '{"object": "ann"}');"#;
 
-const OF_FIRST: usize = 13;
+const OF_FIRST: i64 = 13;
 
-/// As after a migration: the newest entries do not have their partner yet.
-const FORGET_PARTNERS: &str = "
-    ALTER TABLE audit_log DISABLE TRIGGER USER;
-    UPDATE audit_log SET partner_id = NULL;
-    ALTER TABLE audit_log ENABLE TRIGGER USER;
-    INSERT INTO audit_partner_backfill (audit_id) SELECT max(audit_id) FROM audit_log";
+const OF_A_PARTNER: usize = 14;
 
-async fn assert_partners(store: &PgStore, connection: &mut PgConnection) {
-    let first: PartnerId = "ptn_00000000000070008000000000000001".parse().unwrap();
-    let filter = AuditFilter {
-        partner_id: Some(first),
-        ..AuditFilter::default()
-    };
-    let found = store.audit_log.list(filter, None, 100).await.unwrap();
-    let subjects: Vec<_> = found.iter().map(|entry| &entry.subject).collect();
-    assert_eq!(found.len(), OF_FIRST, "{subjects:?}");
-    let newest = "SELECT array_agg(audit_id ORDER BY audit_id DESC) FROM (SELECT * FROM audit_log ORDER BY audit_id LIMIT 13) AS a";
-    let expected: Vec<i64> = sqlx::query_scalar(newest)
-        .fetch_one(&mut *connection)
-        .await
-        .unwrap();
-    let ids: Vec<_> = found.iter().map(|entry| entry.audit_id).collect();
-    assert_eq!(ids, expected);
-    let of_second = "SELECT count(*) FROM audit_log WHERE partner_id = '00000000000070008000000000000002'";
-    let of_second: i64 = sqlx::query_scalar(of_second)
-        .fetch_one(&mut *connection)
-        .await
-        .unwrap();
-    let without = "SELECT count(*) FROM audit_log WHERE partner_id IS NULL AND action <> 'stock.void'";
-    let without: i64 = sqlx::query_scalar(without)
-        .fetch_one(&mut *connection)
-        .await
-        .unwrap();
-    assert_eq!((of_second, without), (1, 5));
-    let findings = verify::check(connection).await.unwrap();
+#[tokio::test(flavor = "multi_thread")]
+async fn entry_of_each_kind_without_its_partner_is_reported() {
+    let database = Database::create().await;
+    let mut connection = database.connect().await;
+    connection.execute(INSERT_OBJECTS).await.unwrap();
+    connection.execute(INSERT_ENTRIES).await.unwrap();
+    let findings = verify::check(&mut connection).await.unwrap();
     let finding = findings
         .iter()
         .find(|finding| finding.name == "audit.partner")
         .unwrap();
-    assert!(finding.holds, "{finding:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn entries_of_the_previous_version_have_their_partner_at_once() {
-    let database = Database::create().await;
-    let store = PgStore::open(database.service_options(), Handle::current());
-    let mut connection = database.connect().await;
-    connection.execute(INSERT_OBJECTS).await.unwrap();
-    connection.execute(INSERT_ENTRIES).await.unwrap();
-    assert_partners(&store, &mut connection).await;
-    database.remove().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn partners_of_old_entries_are_filled_in_batches_and_checkpoints_still_hold() {
-    let database = Database::create().await;
-    let store = PgStore::open(database.service_options(), Handle::current());
-    let mut connection = database.connect().await;
-    connection.execute(INSERT_OBJECTS).await.unwrap();
-    connection.execute(INSERT_ENTRIES).await.unwrap();
-    let more = "INSERT INTO audit_log (operator, action, subject) SELECT 'admin', 'stock.void', 'gift' FROM generate_series(1, 600)";
-    connection.execute(more).await.unwrap();
-    store
-        .audit_log
-        .write_checkpoint(CheckpointKey::new([1; 32]))
+    assert_eq!(finding.rows.len(), OF_A_PARTNER, "{finding:?}");
+    let of_first = "SELECT count(*) FROM audit_log AS a WHERE partner_of_audit_entry(a) = '00000000000070008000000000000001'";
+    let of_first: i64 = sqlx::query_scalar(of_first)
+        .fetch_one(&mut connection)
         .await
-        .unwrap()
         .unwrap();
-    connection.execute(FORGET_PARTNERS).await.unwrap();
-    let mut batches = 1;
-    while store.audit_log.fill_partners().await.unwrap() {
-        batches += 1;
-    }
-    assert!(batches > 2, "{batches}");
-    assert_partners(&store, &mut connection).await;
-    let findings = verify::check(&mut connection).await.unwrap();
-    let finding = findings
-        .iter()
-        .find(|finding| finding.name == "audit.checkpoints")
-        .unwrap();
-    assert!(finding.holds, "{finding:?}");
-    assert!(!store.audit_log.fill_partners().await.unwrap(), "nothing is left");
+    assert_eq!(of_first, OF_FIRST);
     database.remove().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn partner_of_an_entry_is_set_once_and_nothing_else_changes() {
+async fn entry_never_changes() {
     let database = Database::create().await;
     let mut connection = database.connect().await;
     connection.execute(INSERT_OBJECTS).await.unwrap();
     connection.execute(INSERT_ENTRIES).await.unwrap();
     for change in [
-        "UPDATE audit_log SET partner_id = NULL WHERE action = 'partner.create'",
-        "UPDATE audit_log SET partner_id = gen_random_uuid() WHERE action = 'partner.create'",
-        "UPDATE audit_log SET partner_id = gen_random_uuid(), subject = 'x' WHERE action = 'product.put'",
+        "UPDATE audit_log SET partner_id = gen_random_uuid() WHERE action = 'product.put'",
         "UPDATE audit_log SET after = NULL",
         "DELETE FROM audit_log",
         "TRUNCATE audit_log",
     ] {
         assert!(connection.execute(change).await.is_err(), "{change}");
     }
-    let set = "UPDATE audit_log SET partner_id = gen_random_uuid() WHERE action = 'product.put'";
-    connection.execute(set).await.unwrap();
     database.remove().await;
 }

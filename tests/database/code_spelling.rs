@@ -1,6 +1,6 @@
 //! Codes in lists of operators without their PIN, and codes that differ only in case or spelling.
 
-use sqlx::{Executor as _, PgConnection};
+use sqlx::PgConnection;
 use tokio::runtime::Handle;
 use vouchsafe_domain::product::{CodeCase, CodeIdentity, CodeScope, Product};
 use vouchsafe_domain::stock::level::CodeVoidOutcome;
@@ -8,8 +8,8 @@ use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use vouchsafe_security::vault::seal::{CodeId, Vault};
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{
-    AuditActor, CodeIndexUpdate, CodeIndexes, CodeMatch, ImportOutcome, ImportTarget, NewVoucher, PgStore,
-    PutProductOutcome, SoldVoucher, SoldVoucherOutcome, StockBatch, StockOrigin, VoidTarget,
+    AuditActor, CodeMatch, ImportOutcome, ImportTarget, NewVoucher, PgStore, PutProductOutcome, SoldVoucher,
+    SoldVoucherOutcome, StockBatch, StockOrigin, VoidTarget,
 };
 use vouchsafe_test_harness::Database;
 
@@ -189,39 +189,5 @@ async fn case_of_codes_is_a_rule_of_the_brand_and_fixed_with_its_first_stock() {
         assert_eq!(shop.put(product).await, PutProductOutcome::CodeCaseFixed);
     }
     assert_invariants(&mut database.connect().await).await;
-    database.remove().await;
-}
-
-/// Version 0.2.0 stored codes as they were typed, with indexes of that text.
-#[tokio::test(flavor = "multi_thread")]
-async fn code_of_an_earlier_version_is_known_in_every_spelling() {
-    let database = Database::create().await;
-    let shop = TestStock::open(&database).await;
-    let exact = product_with(CodeCase::Exact);
-    assert_eq!(shop.count_imported(&exact, &code("S\u{f6}-1", "")).await, 1);
-    let mut connection = database.connect().await;
-    // The index of another spelling, which no query can guess.
-    let old = "UPDATE codes SET code_index = NULL, blind_index = sha256(blind_index)";
-    connection.execute(old).await.unwrap();
-    let (vault, stock) = (shop.keyring.vault(), &shop.store.stock);
-    let stored = stock.list_unindexed_codes().await.unwrap();
-    let updates = stored.iter().map(|stored| {
-        let code = vault.open(stored.code_id, &stored.sku, &stored.sealed).unwrap();
-        CodeIndexUpdate {
-            code_id: stored.code_id,
-            indexes: Some(CodeIndexes {
-                blind_index: vault.blind_index(stored.code_scope(), &code),
-                code_index: vault.code_index(stored.code_scope(), &code),
-            }),
-        }
-    });
-    assert_eq!(stock.store_code_indexes(updates.collect()).await.unwrap(), []);
-    assert_eq!(shop.count_imported(&exact, &code("So\u{308}-1", "")).await, 0);
-    assert_eq!(
-        shop.void(CodeIdentity::CodeAndPin, &code("So\u{308}-1", ""))
-            .await,
-        CodeVoidOutcome::Voided
-    );
-    assert_invariants(&mut connection).await;
     database.remove().await;
 }

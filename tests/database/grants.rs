@@ -44,7 +44,6 @@ impl Fixture {
         let database = Database::create().await;
         let store = PgStore::open(database.service_options(), Handle::current());
         store.grants.unlock(key());
-        assert!(store.grants.refresh(&store.database).await.unwrap());
         let partner = Partner::new("Partner".to_owned(), Allowlist::default(), NOW);
         let credential = generate_credential(&partner);
         let created = store
@@ -117,7 +116,7 @@ async fn rows_with_terms_and_scopes_of_a_later_version_stay_valid() {
             .unwrap();
     let terms = PartnerTerms {
         limits: &limits,
-        ceilings: Some(&ceilings),
+        ceilings: &ceilings,
         approval_rule: None,
         caps: Some(&caps),
         catalogue: None,

@@ -14,7 +14,6 @@ mod catalogue;
 mod certification;
 mod change_requests;
 mod code_spelling;
-mod credential_scopes;
 mod delivery_log;
 mod grants;
 mod interrupted_rotation;

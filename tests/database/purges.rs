@@ -13,9 +13,10 @@ use vouchsafe_verify as verify;
 const INSERT_CREDENTIALS: &str = "
     INSERT INTO deployment (environment) VALUES ('sandbox');
     INSERT INTO partners (partner_id, name, allowlist) VALUES ('00000000-0000-0000-0000-000000000009', 'A partner', '{}');
-    INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, not_before, not_after, revoked_at, rotated_from)
+    INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, not_before, not_after, revoked_at, rotated_from,
+                             family_id)
     SELECT ('00000000-0000-0000-0000-00000000000' || c.number)::uuid, p.partner_id, sha256(c.number::text::bytea), sha256(''),
-           now() - interval '2 years', c.not_after, c.revoked_at, c.rotated_from::uuid
+           now() - interval '2 years', c.not_after, c.revoked_at, c.rotated_from::uuid, '00000000-0000-0000-0000-000000000003'
       FROM partners AS p
      CROSS JOIN (VALUES (3, now() - interval '1 year', NULL::timestamptz, NULL),
                         (2, NULL, now() - interval '1 day', NULL),

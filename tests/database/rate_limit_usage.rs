@@ -1,5 +1,4 @@
-//! Counts of requests under rate limits in the database: admission, expiry, a clock that was set back, purge; and families of credentials that
-//! version 0.2.0 wrote.
+//! Counts of requests under rate limits in the database: admission, expiry, a clock that was set back, purge.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -164,38 +163,5 @@ async fn ended_windows_are_purged() {
         "neither ended nor in a future that the clock has left"
     );
     drop((connection, shared, node, store));
-    database.remove().await;
-}
-
-/// 1 was rotated into 2 and 2 into 3 by version 0.2.0, and 3 into 4 by this one.
-const INSERT_FAMILY: &str = "
-    INSERT INTO partners (partner_id, name, allowlist) VALUES ('00000000-0000-0000-0000-000000000009', 'A partner', '{}');
-    INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, not_after, rotated_from, family_id)
-    SELECT ('00000000-0000-0000-0000-00000000000' || number)::uuid, '00000000-0000-0000-0000-000000000009',
-           sha256(number::text::bytea), sha256(''), ends_at,
-           ('00000000-0000-0000-0000-00000000000' || rotated_from)::uuid, ('00000000-0000-0000-0000-00000000000' || family)::uuid
-      FROM (VALUES (1, now() - interval '1 year', NULL, NULL),
-                   (2, NULL::timestamptz, 1, NULL),
-                   (3, NULL, 2, NULL),
-                   (4, NULL, 3, 1),
-                   (5, NULL, NULL, NULL)) AS c (number, ends_at, rotated_from, family)";
-
-#[tokio::test(flavor = "multi_thread")]
-async fn family_of_older_credentials_is_found_and_outlives_its_first() {
-    let database = Database::create().await;
-    database.connect().await.execute(INSERT_FAMILY).await.unwrap();
-    let store = PgStore::open(database.service_options(), Handle::current()).credentials;
-    let credential = |number| CredentialId::from_uuid(Uuid::from_u128(number));
-    let families = async || {
-        let mut credentials = store.load_access().await.unwrap().credentials;
-        credentials.sort_by_key(|credential| credential.credential_id);
-        let families = credentials.iter().map(|credential| credential.family_id);
-        families.collect::<Vec<_>>()
-    };
-    let expected = [1, 1, 1, 5].map(credential);
-    assert_eq!(families().await, expected);
-    assert_eq!(store.purge_ended().await.unwrap(), 1);
-    assert_eq!(families().await, expected, "the first was purged");
-    drop(store);
     database.remove().await;
 }

@@ -61,10 +61,6 @@ impl WrappingKey for GatedKey {
         self.master.id()
     }
 
-    fn has_format_of(&self, wrapped: &WrappedKey) -> bool {
-        self.master.has_format_of(wrapped)
-    }
-
     fn wrap<'a>(&'a self, key: &'a DataKey) -> WrapFuture<'a, WrappedKey> {
         Box::pin(async move {
             self.pass().await?;

@@ -1,23 +1,21 @@
 //! Rows that somebody with the service's database role has planted or changed: they grant nothing, are security events, and `verify` finds
 //! them.
 
-use std::process::Command;
-
 use hyper::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use vouchsafe_private_postgres::Durability;
 use vouchsafe_test_harness::{
     Database, Instance, Operator, ServiceDatabase, WAIT_TIMEOUT, eventually, expect_error, expect_success,
-    program, text_of,
+    text_of,
 };
 
 use crate::browser::Browser;
 use crate::change_requests::{FourEyes, top_ups};
 use crate::commands::run_in_production;
 use crate::operator_accounts::text;
-use crate::production::{MASTER_KEY, add_certified_partner, start_production, start_production_with};
+use crate::production::{add_certified_partner, start_production, start_production_with};
 
 /// Names of the invariants that `vouchsafe verify` finds broken.
 fn broken_invariants(database: &Database) -> Vec<String> {
@@ -291,74 +289,6 @@ async fn planted_and_changed_rows_of_partners_grant_nothing() {
     assert_eq!(service.stop(), Some(0));
     service.restart();
     expect_error(&partner.get("/wallets").await, 403, "PARTNER_SUSPENDED");
-    drop(service);
-    database.remove().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn rows_of_an_earlier_version_are_sealed_once_by_the_owner() {
-    let database = Database::create_on(Durability::Durable).await;
-    let mut service = start_production(&database);
-    let mut operator = Operator::of(&service);
-    let mut partner = add_certified_partner(&service, &mut operator).await;
-    let sam = text(
-        &run_in_production(&database, &["operator", "create", "sam", "--admin"]),
-        "token",
-    );
-    assert_eq!(service.stop(), Some(0));
-    // As version 0.2.0 has left them.
-    let mut owner = database.connect().await;
-    owner
-        .execute(
-            "DELETE FROM grant_seal; UPDATE partners SET mac = NULL; UPDATE credentials SET mac = NULL;
-             UPDATE operators SET mac = NULL; UPDATE operator_tokens SET mac = NULL",
-        )
-        .await
-        .unwrap();
-    service.restart();
-    assert!(service.log().contains("vouchsafe keys seal"), "{}", service.log());
-    expect_success(&partner.get("/wallets").await, 200);
-    assert_eq!(status(&service, &sam).await, 200);
-
-    assert_eq!(broken_invariants(&database), ["access.mac"]);
-    let seal = |url: String| {
-        Command::new(program())
-            .args(["keys", "seal", "--json"])
-            .env("DATABASE_URL", url)
-            .env("VOUCHSAFE_MASTER_KEY", MASTER_KEY)
-            .output()
-            .unwrap()
-    };
-    let by_service = seal(database.service_options().to_url_lossy().to_string());
-    let stderr = String::from_utf8_lossy(&by_service.stderr);
-    assert!(
-        !by_service.status.success() && stderr.contains("permission denied"),
-        "{stderr}"
-    );
-    let owner_url = database.options().to_url_lossy().to_string();
-    let sealed = seal(owner_url.clone());
-    let report: Value = serde_json::from_slice(&sealed.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&sealed.stderr)));
-    // A partner, a credential, an account and its token.
-    assert_eq!(report["rows"], 4);
-    assert_eq!(operator.audit_entries("action=grant.seal").await.len(), 4);
-    let again = seal(owner_url);
-    let stderr = String::from_utf8_lossy(&again.stderr);
-    assert!(
-        !again.status.success() && stderr.contains("once only"),
-        "{stderr}"
-    );
-    assert_eq!(broken_invariants(&database), [""; 0]);
-    // The running node knows it, too.
-    let mut attacker = attacker(&database).await;
-    execute(&mut attacker, "UPDATE operator_tokens SET mac = NULL".to_owned()).await;
-    eventually("a forged token", WAIT_TIMEOUT, async || {
-        (status(&service, &sam).await == 401).then_some(())
-    })
-    .await;
-    assert_eq!(service.stop(), Some(0));
-    service.restart();
-    expect_success(&partner.get("/wallets").await, 200);
     drop(service);
     database.remove().await;
 }

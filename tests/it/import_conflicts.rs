@@ -4,10 +4,7 @@ use hyper::Method;
 use serde_json::json;
 
 use crate::imports::{import, import_counts, stock_level};
-use vouchsafe_test_harness::{
-    Instance, Operator, ServiceDatabase, WAIT_TIMEOUT, eventually, expect_error, expect_success, json_of,
-    shared, unique,
-};
+use vouchsafe_test_harness::{Operator, expect_error, expect_success, json_of, shared, unique};
 
 /// A file with repetitions of a code, and the code with other PINs.
 const ONE_CODE: &str = "code,pin\nSAME,1\nSAME,1\n SAME , 1 \nSAME,2\nSAME,\n";
@@ -56,35 +53,6 @@ async fn code_and_pin_identity_admits_a_code_with_several_pins() {
         import_counts(&import(&mut operator, &codes, "text/csv", "code,pin\nSAME,2\nSAME,9\n").await),
         (0, 1, 1)
     );
-}
-
-#[tokio::test]
-async fn codes_of_an_earlier_version_conflict_once_indexed() {
-    let service = Instance::start();
-    let mut operator = Operator::of(&service);
-    let sale = operator.add_stocked_product(0).await;
-    let file = |pin: &str| format!("code,pin\nOLD-1,{pin}\nOLD-2,{pin}\n");
-    assert_eq!(
-        import_counts(&import(&mut operator, &sale, "text/csv", file("1")).await),
-        (2, 0, 0)
-    );
-    // Version 0.2.0 stores no code index.
-    let mut database = ServiceDatabase::of(&service).await;
-    let codes = format!("WHERE product_id = '{}'", sale.product_id);
-    database
-        .run(format!("UPDATE codes SET code_index = NULL {codes}"))
-        .await;
-    let response = eventually("the codes to be indexed", WAIT_TIMEOUT, async || {
-        let response = import(&mut operator, &sale, "text/csv", file("2")).await;
-        (response.status.as_u16() != 503).then_some(response)
-    })
-    .await;
-    assert_eq!(import_counts(&response), (0, 0, 2));
-    assert_eq!(
-        import_counts(&import(&mut operator, &sale, "text/csv", file("1")).await),
-        (0, 2, 0)
-    );
-    service.assert_verified();
 }
 
 #[tokio::test]

@@ -77,9 +77,9 @@ const TABLES: &[PurgedTable] = &[
     },
     PurgedTable {
         source: "credentials",
-        insert: "INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, not_before, revoked_at)
+        insert: "INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, not_before, revoked_at, family_id)
                  SELECT gen_random_uuid(), partner_id, sha256(gen_random_uuid()::text::bytea), sha256(''), now() - interval '2 years',
-                        now() - interval '$age'
+                        now() - interval '$age', gen_random_uuid()
                    FROM partners",
         purged: &["91 days"],
         kept: &["89 days"],

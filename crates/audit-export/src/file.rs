@@ -238,7 +238,7 @@ mod tests {
             number,
             at: NOW,
             hash: "ab".repeat(32),
-            mac: Some("cd".repeat(32)),
+            mac: "cd".repeat(32),
         }
     }
 

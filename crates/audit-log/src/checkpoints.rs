@@ -138,9 +138,10 @@ pub async fn read_checkpoints(
     first: i64,
     limit: usize,
 ) -> Result<Vec<CheckpointRecord>, sqlx::Error> {
+    // The owner of the table can remove an HMAC: none is no valid one.
     sqlx::query_as!(
         CheckpointRecord,
-        r#"SELECT number, at, encode(hash, 'hex') AS "hash!", encode(mac, 'hex') AS mac
+        r#"SELECT number, at, encode(hash, 'hex') AS "hash!", COALESCE(encode(mac, 'hex'), '') AS "mac!"
              FROM audit_checkpoints
             WHERE number >= $1
             ORDER BY number
@@ -170,7 +171,7 @@ impl AuditLog {
                       cardinality(s.entries)::bigint AS "entries!",
                       s.entries[cardinality(s.entries)] AS "newest_audit_id!",
                       encode(s.hash, 'hex') AS "hash!",
-                      encode(s.mac, 'hex') AS mac,
+                      encode(s.mac, 'hex') AS "mac!",
                       (t.existing = cardinality(s.entries)
                        AND s.hash = sha256(COALESCE(b.hash, '') || convert_to(t.text, 'UTF8'))) IS TRUE AS "has_entries!"
                  FROM (
@@ -197,15 +198,15 @@ impl AuditLog {
             key.is_some(),
         )
         .map(move |row| {
-            let is_ours = key.as_ref().zip(row.mac).map(|(key, mac)| key.is_mac_of(&mac, row.number, row.at, &row.hash));
+            let is_ours = |key: &CheckpointKey| key.is_mac_of(&row.mac, row.number, row.at, &row.hash);
+            let is_intact = key.as_ref().map(|key| row.has_entries && is_ours(key));
             CheckpointRow {
                 number: row.number,
                 at: row.at,
                 entries: row.entries,
                 newest_audit_id: row.newest_audit_id,
                 hash: row.hash,
-                // Without an HMAC nobody can tell whether the service has written it.
-                is_intact: if key.is_some() && !row.has_entries { Some(false) } else { is_ours },
+                is_intact,
             }
         });
         self.0.fetch_all(checkpoints).await
@@ -221,7 +222,7 @@ async fn write_next(
     let next = sqlx::query!(
         r#"WITH floor AS MATERIALIZED (
             SELECT COALESCE(max(s.entries[cardinality(s.entries)]), $1) - $1 AS audit_id FROM audit_checkpoints AS s
-         ), sealed AS MATERIALIZED (
+         ), covered AS MATERIALIZED (
             SELECT e.audit_id
               FROM audit_checkpoints AS s
              CROSS JOIN unnest(s.entries) AS e (audit_id)
@@ -230,7 +231,7 @@ async fn write_next(
             SELECT a.audit_id, audit_entry_text_v1(a) AS text
               FROM audit_log AS a
              WHERE a.audit_id > (SELECT f.audit_id FROM floor AS f)
-               AND a.audit_id NOT IN (SELECT d.audit_id FROM sealed AS d)
+               AND a.audit_id NOT IN (SELECT d.audit_id FROM covered AS d)
              ORDER BY a.audit_id
              LIMIT $2
          ), last AS MATERIALIZED (

@@ -26,9 +26,6 @@ pub use vouchsafe_domain::audit_log::AuditActor;
 /// Longer than a transaction can last: each of its statements and pauses has a timeout.
 const MAX_TRANSACTION: Duration = Duration::from_mins(2);
 
-/// Entries per transaction that fills partners. A decision on an order takes an index probe per partner.
-const MAX_FILLED: i64 = 250;
-
 /// Recent changes of partners, credentials and products.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecentChanges {
@@ -197,21 +194,6 @@ impl AuditLog {
             .run(move |pool| async move { list(&pool, filter, before, limit).await })
             .await
     }
-
-    /// Sets the partner of a batch of entries that version 0.2.0 wrote, newest first, and returns whether there may be more. Where another
-    /// node does the same, it waits for that batch.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer. The next call repeats the work.
-    #[boxed]
-    pub async fn fill_partners(&self) -> Result<bool, StoreError> {
-        self.0.run(|pool| async move { fill_partners(&pool).await }).await
-    }
-}
-
-async fn fill_partners(pool: &PgPool) -> Result<bool, sqlx::Error> {
-    let has_more = sqlx::query_scalar!(r#"SELECT fill_audit_partners_v1($1) AS "has_more!""#, MAX_FILLED);
-    has_more.fetch_one(pool).await
 }
 
 async fn list(

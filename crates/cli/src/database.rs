@@ -16,7 +16,6 @@ use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_kms::{KeyFile, WrappingKeyArgs};
 use vouchsafe_private_postgres::{DataDir, DataDirError, Durability, PrivatePostgres};
 use vouchsafe_security::secret::expose;
-use vouchsafe_security::vault::grant_key::GrantKey;
 use vouchsafe_security::vault::key_file;
 use vouchsafe_security::vault::wrapping_key::WrappingKeys;
 use vouchsafe_store::keyring::{self, KeyringError};
@@ -56,24 +55,24 @@ impl DatabaseArgs {
         keys.load(file).map_err(invalid_setting)
     }
 
-    /// Runs `work` on the database, with the key of the rows that grant access. `verb` completes "cannot … the database".
+    /// Runs `work` on the database, with the HMACs of the rows that grant access. `verb` completes "cannot … the database".
     pub(super) async fn run_with_grants<T>(
         &self,
         keys: &WrappingKeyArgs,
         local_service: &LocalService,
         verb: &str,
-        work: impl AsyncFn(PgConnectOptions, Grants, GrantKey) -> Result<T, StoreError>,
+        work: impl AsyncFn(PgConnectOptions, Grants) -> Result<T, StoreError>,
     ) -> anyhow::Result<T> {
         let wrapping = self.load_wrapping_keys(keys, local_service)?.ok_or_else(|| {
             UsageError("no master key: set VOUCHSAFE_MASTER_KEY_FILE, as for the service".to_owned())
         })?;
         let work = async |options: PgConnectOptions| {
-            let (grants, key) = match keyring::open_grants(&options, &wrapping).await {
+            let grants = match keyring::open_grants(&options, &wrapping).await {
                 Ok(opened) => opened,
                 Err(KeyringError::Store(error)) => return Err(error),
                 Err(error) => return Ok(Err(anyhow::Error::from(error))),
             };
-            work(options, grants, key).await.map(Ok)
+            work(options, grants).await.map(Ok)
         };
         self.run(local_service, verb, work).await?
     }

@@ -6,11 +6,10 @@ use serde_json::json;
 use vouchsafe_kms::WrappingKeyArgs;
 use vouchsafe_security::vault::wrapping_key::WrappingKeys;
 use vouchsafe_store::StoreError;
-use vouchsafe_store::grants::{self, SealOutcome};
 use vouchsafe_store::keyring::advice;
 use vouchsafe_store::{
-    CreateKeyOutcome, DataKeyError, KeyReport, NodeWrappingKeys, RequestOutcome, RewrapOutcome,
-    create_data_key, list_keys, request_reencryption, rewrap,
+    DataKeyError, KeyReport, NodeWrappingKeys, RequestOutcome, RewrapOutcome, create_data_key, list_keys,
+    request_reencryption, rewrap,
 };
 
 use super::database::DatabaseArgs;
@@ -51,9 +50,6 @@ pub enum Action {
     /// Wrap all data keys with the configured key, e.g. after a change of the master key. Refused while a live node lacks that key.
     #[command(after_help = examples!["vouchsafe keys rotate"])]
     Rotate(KeysArgs),
-    /// Compute the HMACs of the rows that grant access, once, after the upgrade from an earlier version. Needs the URL of the database's owner.
-    #[command(after_help = examples!["vouchsafe keys seal"])]
-    Seal(KeysArgs),
     /// Let the service encrypt all codes under older data keys again, in the background.
     #[command(after_help = examples!["vouchsafe keys reencrypt"])]
     Reencrypt(ReencryptArgs),
@@ -93,7 +89,6 @@ pub(super) async fn run(
         Action::List(args) => list(args, json, local_service).await,
         Action::Create(args) => create(args, json, local_service).await,
         Action::Rotate(args) => rotate(args, json, local_service).await,
-        Action::Seal(args) => seal(args, json, local_service).await,
         Action::Reencrypt(args) => reencrypt(args, json, local_service).await,
     }
 }
@@ -124,13 +119,7 @@ async fn create(args: KeysArgs, json: bool, local_service: &LocalService) -> any
         .database
         .run(local_service, "create a data key in", create)
         .await??;
-    let key_id = match created {
-        CreateKeyOutcome::Created(key_id) => key_id.0,
-        CreateKeyOutcome::OlderNodes(nodes) => bail!(
-            "these live nodes are of an earlier version and would not load a new data key: {}; upgrade them first. Nothing was changed",
-            describe_all(&nodes)
-        ),
-    };
+    let key_id = created.0;
     Ok(CommandOutput::from(if json {
         json!({ "key_id": key_id }).to_string()
     } else {
@@ -159,28 +148,6 @@ async fn rotate(args: KeysArgs, json: bool, local_service: &LocalService) -> any
         json!({ "wrapped_by": target.as_str(), "key_ids": keys }).to_string()
     } else {
         format!("Wrapped {} data keys with {target}.", keys.len())
-    }))
-}
-
-async fn seal(args: KeysArgs, json: bool, local_service: &LocalService) -> anyhow::Result<CommandOutput> {
-    let seal = async |database, _, key| grants::seal(&database, &key).await;
-    let outcome = args
-        .database
-        .run_with_grants(&args.keys, local_service, "compute the HMACs of", seal)
-        .await?;
-    let rows = match outcome {
-        SealOutcome::Sealed(rows) => rows,
-        SealOutcome::SealedBefore => bail!(
-            "the rows of this database have their HMACs already, and they are computed once only: a row that was planted since would \
-             get one. `vouchsafe verify` shows rows without a valid one. Nothing was changed"
-        ),
-    };
-    Ok(CommandOutput::from(if json {
-        json!({ "rows": rows }).to_string()
-    } else {
-        format!(
-            "Computed the HMACs of {rows} rows. Rows without one grant nothing from now on; all sessions have ended."
-        )
     }))
 }
 
@@ -242,7 +209,7 @@ fn describe_all(nodes: &[NodeWrappingKeys]) -> String {
 fn describe(node: &NodeWrappingKeys) -> String {
     match &node.wrapping_keys {
         Some(keys) => format!("{} ({})", node.node, keys.join(", ")),
-        None => format!("{} (an older version, or just started)", node.node),
+        None => format!("{} (just started)", node.node),
     }
 }
 

@@ -235,7 +235,7 @@ pub(super) async fn issue_link(
     let token = OperatorToken::generate(TokenKind::SignInLink, getrandom::fill)?;
     let hash = token.hash();
     let issue =
-        async |database, grants, _| operators::issue_sign_in_link(&database, &grants, &operator, hash).await;
+        async |database, grants| operators::issue_sign_in_link(&database, &grants, &operator, hash).await;
     let outcome = args
         .database
         .run_with_grants(&args.keys, local_service, "issue a sign-in link in", issue)
@@ -278,7 +278,7 @@ pub(super) async fn create_admin(
         session_id: None,
         activation: None,
     };
-    let create = async |database, grants, _| operators::create_admin(&database, &grants, &new).await;
+    let create = async |database, grants| operators::create_admin(&database, &grants, &new).await;
     let summary = args
         .database
         .run_with_grants(&args.keys, local_service, "create an operator in", create)

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use sqlx::PgConnection;
-use time::{Duration, OffsetDateTime};
 use vouchsafe_domain::audit_export::{CheckpointRecord, ExportLine, checkpoint_hash};
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 use vouchsafe_store::{ExportContent, read_checkpoints};
@@ -17,9 +16,6 @@ const PAGE: usize = 1_000;
 
 /// Violations that are shown.
 const MAX_ROWS: usize = 20;
-
-/// During an upgrade from version 0.2.0 nodes of that version may still write checkpoints without an HMAC.
-const UPGRADE: Duration = Duration::days(1);
 
 /// A file that the service exported.
 #[derive(Debug, Clone, Copy)]
@@ -100,20 +96,14 @@ impl Violations {
 
 struct MacCheck {
     key: CheckpointKey,
-    /// Time of the first checkpoint with an HMAC.
-    since: Option<OffsetDateTime>,
-    is_upgraded: bool,
     violations: Violations,
 }
 
 impl MacCheck {
     fn new(name: &'static str, key: CheckpointKey) -> Self {
-        let description =
-            "audit checkpoints have an HMAC under the vault's key, from the first one that has it";
+        let description = "audit checkpoints have their HMAC under the vault's key";
         Self {
             key,
-            since: None,
-            is_upgraded: false,
             violations: Violations::new(name, description),
         }
     }
@@ -125,16 +115,9 @@ impl MacCheck {
             hash,
             mac,
         } = record;
-        match mac {
-            Some(mac) if self.key.is_mac_of(mac, *number, *at, hash) => {
-                let since = *self.since.get_or_insert(*at);
-                self.is_upgraded |= *at - since > UPGRADE;
-            }
-            Some(_) => self
-                .violations
-                .add(format!("checkpoint {number} has a wrong HMAC")),
-            None if self.is_upgraded => self.violations.add(format!("checkpoint {number} has no HMAC")),
-            None => {}
+        if !self.key.is_mac_of(mac, *number, *at, hash) {
+            self.violations
+                .add(format!("checkpoint {number} has a wrong HMAC"));
         }
     }
 }
@@ -246,41 +229,24 @@ impl<'a, R: BufRead> ExportCheck<'a, R> {
 
 #[cfg(test)]
 mod tests {
+    use time::OffsetDateTime;
     use vouchsafe_domain::audit_export::to_ndjson;
     use vouchsafe_domain::audit_log::AuditRow;
     use vouchsafe_domain::fixtures::audit_entry;
 
     use super::*;
 
-    /// Numbers of the checkpoints, written on these days, that are reported.
-    fn reported(checkpoints: &[(i64, Option<bool>)]) -> Vec<String> {
+    #[test]
+    fn checkpoint_with_the_mac_of_another_hash_is_reported() {
         let key = CheckpointKey::new([1; 32]);
         let mut check = MacCheck::new("name", key.clone());
-        for (number, (day, is_right)) in (1..).zip(checkpoints) {
-            let at = OffsetDateTime::UNIX_EPOCH + Duration::days(*day);
-            let mac = is_right.map(|is_right| key.mac(number, at, if is_right { "ab" } else { "cd" }));
-            let hash = "ab".to_owned();
+        for (number, hash) in [(1, "ab"), (2, "cd"), (3, "ab")] {
             check.check(&CheckpointRecord {
-                number,
-                at,
-                hash,
-                mac,
+                mac: key.mac(number, OffsetDateTime::UNIX_EPOCH, hash),
+                ..record(number)
             });
         }
-        check.violations.rows
-    }
-
-    #[test]
-    fn checkpoint_without_mac_is_reported_once_all_nodes_are_upgraded() {
-        let (with, without) = (Some(true), None);
-        let upgrade = [(0, without), (1, without), (1, with), (2, without), (2, with)];
-        assert_eq!(reported(&upgrade), [""; 0]);
-        let later = [&upgrade[..], &[(4, with), (4, without), (4, with)]].concat();
-        assert_eq!(reported(&later), ["checkpoint 7 has no HMAC"]);
-        assert_eq!(
-            reported(&[(0, with), (0, Some(false))]),
-            ["checkpoint 2 has a wrong HMAC"]
-        );
+        assert_eq!(check.violations.rows, ["checkpoint 2 has a wrong HMAC"]);
     }
 
     fn record(number: i64) -> CheckpointRecord {
@@ -288,7 +254,7 @@ mod tests {
             number,
             at: OffsetDateTime::UNIX_EPOCH,
             hash: "ab".to_owned(),
-            mac: None,
+            mac: "ef".repeat(32),
         }
     }
 

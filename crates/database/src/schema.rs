@@ -32,8 +32,6 @@ const FUNCTIONS: &[(&str, &str)] = sql_functions![
     "count_requests_v1",
     "create_attempt_partition_v1",
     "drop_attempt_partition_v1",
-    "family_of_credential_v1",
-    "fill_audit_partners_v1",
     "free_stock_v1",
     "has_free_stock_v1",
     "is_lease_live_v1",

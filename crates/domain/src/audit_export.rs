@@ -17,8 +17,8 @@ pub struct CheckpointRecord {
     pub at: OffsetDateTime,
     /// SHA-256 in hexadecimal digits.
     pub hash: String,
-    /// HMAC in hexadecimal digits; none in a checkpoint of version 0.2.0.
-    pub mac: Option<String>,
+    /// HMAC in hexadecimal digits.
+    pub mac: String,
 }
 
 /// A line of an exported file, or of the body of an exported batch.
@@ -144,7 +144,7 @@ mod tests {
             number: 1,
             at: OffsetDateTime::UNIX_EPOCH,
             hash: checkpoint_hash(None, &[entry()]),
-            mac: None,
+            mac: "cd".repeat(32),
         };
         let line = to_ndjson(&[ExportLine::AuditCheckpoint(checkpoint.clone())]).unwrap();
         assert_eq!(ExportLine::parse(&line).unwrap().checkpoint(), Some(&checkpoint));

@@ -99,8 +99,7 @@ pub struct CheckpointRow {
     pub newest_audit_id: i64,
     /// SHA-256 of the hash before and of the entries, in hexadecimal digits.
     pub hash: String,
-    /// Whether the entries are as they were, and the service has written the checkpoint. Null without `check`, and for a checkpoint without
-    /// an HMAC, as version 0.2.0 wrote them.
+    /// Whether the entries are as they were, and the service has written the checkpoint. Null without `check`.
     #[cfg_attr(feature = "utoipa", schema(required))]
     pub is_intact: Option<bool>,
 }
@@ -195,8 +194,7 @@ pub struct AuditFilter {
     #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::FilterText>, inline, example = "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f"))]
     #[cfg_attr(feature = "clap", arg(long, help = "Filter by subject, an ID"))]
     pub subject: Option<String>,
-    /// Filter by partner: its actions, and operators' actions on it and on its objects, also on deleted ones. Version 0.2.0 did not record the
-    /// partner: of its entries, those about deleted drifts and about imports of purchased vouchers are not found.
+    /// Filter by partner: its actions, and operators' actions on it and on its objects, also on deleted ones.
     #[cfg_attr(feature = "utoipa", param(value_type = Option<PartnerId>, inline))]
     #[cfg_attr(feature = "clap", arg(long = "partner", value_name = "PARTNER_ID"))]
     pub partner_id: Option<PartnerId>,

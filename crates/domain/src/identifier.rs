@@ -58,7 +58,7 @@ pub fn normalize(text: &str) -> Result<Cow<'_, str>, ForbiddenCharacter> {
     Ok(compose(text))
 }
 
-/// The same identity for a text that was stored before this policy: without the characters that it must not have, in form C.
+/// The identity that a text names, for a filter or a comparison: without the characters that it must not have, in form C.
 #[must_use]
 pub fn normalize_stored(text: &str) -> Cow<'_, str> {
     let text = text.trim();

@@ -11,19 +11,16 @@ pub struct NodeRow {
     pub node: String,
     /// Number of starts of the node.
     pub incarnation: i64,
-    /// Version of the program; null if it is older than this field.
-    #[cfg_attr(feature = "utoipa", schema(required))]
-    pub version: Option<String>,
+    /// Version of the program.
+    pub version: String,
     /// Time of the last start.
-    #[serde(with = "crate::timestamp::option")]
-    #[cfg_attr(feature = "utoipa", schema(required))]
-    pub started_at: Option<OffsetDateTime>,
+    #[serde(with = "crate::timestamp")]
+    pub started_at: OffsetDateTime,
     /// Whether the lease is valid. Without a lease, other nodes take over the stock of the node.
     pub is_live: bool,
     /// Time of the last renewal of the lease.
-    #[serde(with = "crate::timestamp::option")]
-    #[cfg_attr(feature = "utoipa", schema(required))]
-    pub renewed_at: Option<OffsetDateTime>,
+    #[serde(with = "crate::timestamp")]
+    pub renewed_at: OffsetDateTime,
     /// End of the lease.
     #[serde(with = "crate::timestamp")]
     pub lease_until: OffsetDateTime,

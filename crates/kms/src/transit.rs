@@ -203,10 +203,6 @@ impl WrappingKey for TransitKey {
         id.as_str().starts_with(ID_PREFIX) && id.as_str().ends_with(&format!("/{}/{}", self.mount, self.key))
     }
 
-    fn has_format_of(&self, wrapped: &WrappedKey) -> bool {
-        wrapped.wrapped.starts_with(CIPHERTEXT_PREFIX)
-    }
-
     fn wrap<'a>(&'a self, key: &'a DataKey) -> WrapFuture<'a, WrappedKey> {
         Box::pin(async move {
             let plaintext = Zeroizing::new(STANDARD.encode(key.expose()));

@@ -4,18 +4,12 @@
 //! |---|---|
 //! | token, session, sign-in link and account of an operator, identity | at each use |
 //! | partner, credential | when they are loaded into memory, and before a change that would compute their HMAC anew |
-//!
-//! Until `vouchsafe keys seal` has run, a database of an earlier version has rows without an HMAC, and they grant what they say.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use sqlx::PgConnection;
 use uuid::Uuid;
 use vouchsafe_audit_log::ForgedGrant;
-use vouchsafe_database::boxed;
-use vouchsafe_database::database::Database;
 use vouchsafe_database::error::{InvalidMac, StoreError};
 use vouchsafe_domain::ids::{OperatorSessionId, OperatorTokenId, PartnerId};
 use vouchsafe_domain::operator::OperatorName;
@@ -33,7 +27,6 @@ pub struct Grants(Arc<GrantState>);
 #[derive(Debug, Default)]
 struct GrantState {
     key: OnceLock<GrantKey>,
-    is_sealed: AtomicBool,
     forged: Mutex<BTreeSet<ForgedGrant>>,
 }
 
@@ -43,26 +36,12 @@ impl Grants {
         self.0.key.get_or_init(|| key);
     }
 
-    /// The key, and whether rows without an HMAC grant nothing.
+    /// The grants of a vault that is unlocked, with this key.
     #[must_use]
-    pub fn of(key: &GrantKey, is_sealed: bool) -> Self {
+    pub fn of(key: GrantKey) -> Self {
         let grants = Self::default();
-        grants.unlock(key.clone());
-        grants.0.is_sealed.store(is_sealed, Ordering::Release);
+        grants.unlock(key);
         grants
-    }
-
-    /// Reads whether rows without an HMAC grant nothing. It stays so.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    #[boxed]
-    pub async fn refresh(&self, database: &Database) -> Result<bool, StoreError> {
-        if !self.0.is_sealed.load(Ordering::Acquire) {
-            let is_sealed = database.run(|pool| async move { is_sealed(&mut *pool.acquire().await?).await });
-            self.0.is_sealed.fetch_or(is_sealed.await?, Ordering::AcqRel);
-        }
-        Ok(self.0.is_sealed.load(Ordering::Acquire))
     }
 
     /// The HMAC of a row that is about to be written.
@@ -80,9 +59,7 @@ impl Grants {
     #[must_use]
     pub fn verify(&self, row: &StoredGrant) -> bool {
         let key = self.0.key.get();
-        let is_right = key.is_some_and(|key| {
-            !self.0.is_sealed.load(Ordering::Acquire) || key.is_mac_of(row.mac.as_deref(), &row.grant)
-        });
+        let is_right = key.is_some_and(|key| key.is_mac_of(row.mac.as_deref(), &row.grant));
         if !is_right {
             self.report(row.table, row.id.clone(), row.partner_id);
         }
@@ -138,16 +115,6 @@ pub struct StoredGrant {
     pub partner_id: Option<PartnerId>,
     pub grant: Grant,
     pub mac: Option<Vec<u8>>,
-}
-
-/// Whether rows without an HMAC grant nothing.
-///
-/// # Errors
-/// [`sqlx::Error`] when the database does not answer.
-#[boxed]
-pub async fn is_sealed(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    let is_sealed = sqlx::query_scalar!(r#"SELECT EXISTS (SELECT FROM grant_seal) AS "is_sealed!""#);
-    is_sealed.fetch_one(connection).await
 }
 
 /// The row of a token.

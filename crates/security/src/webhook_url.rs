@@ -1,4 +1,4 @@
-//! Webhook URLs: their one spelling, and origin and keyed hash for the audit log. The path or the query of a URL may hold a secret of the receiver.
+//! Webhook URLs in the audit log: origin and keyed hash. The path or the query of a URL may hold a secret of the receiver.
 
 use serde::Serialize;
 use url::Url;
@@ -28,12 +28,6 @@ impl AuditedUrl {
     pub fn has_other_origin(&self, other: &Self) -> bool {
         self.origin != other.origin
     }
-}
-
-/// The one spelling of a URL: lower-case host, no default port, no dot segments. A text that is no URL stays as it is.
-#[must_use]
-pub fn normalize_url(text: &str) -> String {
-    Url::parse(text).map_or_else(|_| text.to_owned(), Into::into)
 }
 
 fn origin(url: &str) -> String {

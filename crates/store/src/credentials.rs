@@ -55,7 +55,7 @@ macro_rules! select_credentials {
                       key_hash AS "key_hash: [u8; 32]", secret_hash AS "secret_hash: [u8; 32]",
                        allowlist AS "allowlist: Allowlist", scopes AS "scopes: Vec<String>", not_before, not_after, revoked_at,
                        rotated_from AS "rotated_from: CredentialId", rotated_at, first_used_at, mac,
-                       COALESCE(family_id, family_of_credential_v1(credential_id)) AS "family_id!: CredentialId"
+                       family_id AS "family_id: CredentialId"
                  FROM credentials "# + $rest
             $(, $argument)*
         )

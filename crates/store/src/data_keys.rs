@@ -39,7 +39,7 @@ pub(super) struct KeyRow {
 #[derive(Debug)]
 pub(super) struct NewestKey {
     pub(super) row: KeyRow,
-    /// Whether it is older than the maximum age, and all live nodes load a new key when they need it.
+    /// Whether it is older than the maximum age.
     pub(super) is_due: bool,
 }
 
@@ -68,14 +68,14 @@ impl From<vouchsafe_security::vault::NoRandomness> for DataKeyError {
 #[derive(Debug, Serialize)]
 pub(super) struct DataKeyState<'a> {
     purpose: &'static str,
-    wrapped_by: Option<&'a str>,
+    wrapped_by: &'a str,
 }
 
 impl<'a> DataKeyState<'a> {
     pub(super) fn of(key: &'a WrappedKey) -> Self {
         Self {
             purpose: key.purpose.into_str(),
-            wrapped_by: key.wrapped_by.as_ref().map(WrappingKeyId::as_str),
+            wrapped_by: key.wrapped_by.as_str(),
         }
     }
 }
@@ -137,12 +137,7 @@ impl DataKeys {
             r#"SELECT k.key_id,
                       k.created_at,
                       k.wrapped,
-                      (k.created_at < clock_timestamp() - make_interval(secs => $1)
-                       AND NOT EXISTS (
-                           SELECT
-                             FROM nodes AS n
-                            WHERE n.lease_until >= clock_timestamp() AND n.wrapping_keys_of IS DISTINCT FROM n.incarnation
-                       )) IS TRUE AS "is_due!"
+                      (k.created_at < clock_timestamp() - make_interval(secs => $1)) IS TRUE AS "is_due!"
                  FROM data_keys AS k
                 WHERE k.purpose = 'codes'
                 ORDER BY k.key_id DESC
@@ -291,7 +286,7 @@ async fn insert_key(connection: &mut PgConnection, key: &WrappedKey) -> Result<(
         key.key_id.0,
         key.purpose.into_str(),
         key.wrapped,
-        key.wrapped_by.as_ref().map(WrappingKeyId::as_str),
+        key.wrapped_by.as_str(),
     );
     inserted.execute(connection).await.map(drop)
 }
@@ -314,7 +309,7 @@ pub(super) async fn read_data_keys(connection: &mut PgConnection) -> Result<Vec<
                 key_id: KeyId(row.key_id),
                 purpose: purpose.map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
                 wrapped: row.wrapped,
-                wrapped_by: row.wrapped_by.map(WrappingKeyId::new),
+                wrapped_by: WrappingKeyId::new(row.wrapped_by),
             })
         })
         .fetch_all(connection)

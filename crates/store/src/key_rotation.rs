@@ -26,8 +26,8 @@ pub struct DataKeyRow {
     pub purpose: String,
     #[serde(with = "vouchsafe_domain::timestamp")]
     pub created_at: OffsetDateTime,
-    /// The wrapping key; none in a row of version 0.2.0.
-    pub wrapped_by: Option<String>,
+    /// The wrapping key.
+    pub wrapped_by: String,
     /// Whether it encrypts new values.
     pub is_active: bool,
     /// Number of codes under this key, if they were counted.
@@ -38,7 +38,7 @@ pub struct DataKeyRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NodeWrappingKeys {
     pub node: String,
-    /// None if the node runs an older version, or has not reported them yet.
+    /// None if the node has not reported them yet.
     pub wrapping_keys: Option<Vec<String>>,
 }
 
@@ -57,14 +57,6 @@ pub enum RewrapOutcome {
     Rewrapped(Vec<KeyId>),
     /// These live nodes could not unwrap them any more. Nothing was changed.
     NodesLackKey(Vec<NodeWrappingKeys>),
-}
-
-/// Result of the creation of a data key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CreateKeyOutcome {
-    Created(KeyId),
-    /// These live nodes are of an earlier version, which does not look for new data keys. Nothing was changed.
-    OlderNodes(Vec<NodeWrappingKeys>),
 }
 
 /// Lists the data keys; counts their codes if `count_codes`, which reads the whole table of codes.
@@ -104,16 +96,9 @@ pub async fn list_keys(database: &PgConnectOptions, count_codes: bool) -> Result
 pub async fn create_data_key(
     database: &PgConnectOptions,
     wrapping: &WrappingKeys,
-) -> Result<CreateKeyOutcome, DataKeyError> {
+) -> Result<KeyId, DataKeyError> {
     let mut connection = connect(database).await?;
-    let mut older = list_live_nodes(&mut connection).await?;
-    older.retain(|node| node.wrapping_keys.is_none());
-    if !older.is_empty() {
-        return Ok(CreateKeyOutcome::OlderNodes(older));
-    }
-    let actor = AuditActor::command_line();
-    let key = create_next(&mut connection, None, wrapping, &actor).await?;
-    Ok(CreateKeyOutcome::Created(key))
+    create_next(&mut connection, None, wrapping, &AuditActor::command_line()).await
 }
 
 /// Wraps all data keys with the current wrapping key. Each is unwrapped before, and again with the new wrapping key alone; the stored rows
@@ -191,14 +176,11 @@ impl NodeWrappingKeys {
     }
 }
 
-/// A node is live until its lease ends, whatever its version.
+/// A node is live until its lease ends.
 async fn list_live_nodes(connection: &mut PgConnection) -> Result<Vec<NodeWrappingKeys>, sqlx::Error> {
     sqlx::query_as!(
         NodeWrappingKeys,
-        r#"SELECT node, CASE WHEN wrapping_keys_of = incarnation THEN wrapping_keys END AS wrapping_keys
-             FROM nodes
-            WHERE lease_until >= clock_timestamp()
-            ORDER BY node COLLATE "C""#
+        r#"SELECT node, wrapping_keys FROM nodes WHERE lease_until >= clock_timestamp() ORDER BY node COLLATE "C""#
     )
     .fetch_all(connection)
     .await
@@ -213,7 +195,7 @@ async fn update(
         "UPDATE data_keys SET wrapped = $2, wrapped_by = $3 WHERE key_id = $1",
         after.key_id.0,
         after.wrapped,
-        after.wrapped_by.as_ref().map(WrappingKeyId::as_str),
+        after.wrapped_by.as_str(),
     )
     .execute(&mut *connection)
     .await?;

@@ -20,7 +20,7 @@ use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKeyId, Wrapping
 
 use crate::data_keys::{DataKeyError, KeyRow, create_missing, read_data_keys};
 use crate::{DataKeySet, DataKeys};
-use vouchsafe_operators::grants::{self, Grants};
+use vouchsafe_operators::grants::Grants;
 
 /// After a load without the requested key, or that failed: callers must not queue for a key manager that hangs.
 const MISS_RETRY_DELAY: Duration = Duration::from_secs(5);
@@ -353,13 +353,11 @@ pub async fn load_mac_keys(
 pub async fn open_grants(
     database: &PgConnectOptions,
     wrapping: &WrappingKeys,
-) -> Result<(Grants, GrantKey), KeyringError> {
+) -> Result<Grants, KeyringError> {
     let pool = PgPool::connect_with(database.clone()).await?;
     let keys = create_missing(&pool, wrapping).await?;
-    let key = unlock(wrapping, &keys).await?.grant_key();
-    let grants = Grants::of(&key, grants::is_sealed(&mut *pool.acquire().await?).await?);
     pool.close().await;
-    Ok((grants, key))
+    Ok(Grants::of(unlock(wrapping, &keys).await?.grant_key()))
 }
 
 impl fmt::Debug for Keyring {

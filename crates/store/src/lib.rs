@@ -74,8 +74,7 @@ pub use deployment::PrepareError;
 pub use events::{FEED_DAYS, FeedPage, FeedPosition};
 pub use idempotency_keys::{KeySweep, StoredResponses};
 pub use key_rotation::{
-    CreateKeyOutcome, DataKeyRow, KeyReport, NodeWrappingKeys, RewrapOutcome, create_data_key, list_keys,
-    rewrap,
+    DataKeyRow, KeyReport, NodeWrappingKeys, RewrapOutcome, create_data_key, list_keys, rewrap,
 };
 pub use node::PgNode;
 pub use node_identity::{LEASE_S, NodeIdentity};
@@ -103,9 +102,8 @@ pub use rotation::{RotationOutcome, RotationRequest, RotationResult};
 pub use search::Search;
 pub use shared_limits::SharedLimits;
 pub use stock::{
-    CodeIndexUpdate, CodeIndexes, CodeMatch, ExpiryBatch, ImportBatch, ImportOutcome, ImportSummary,
-    ImportTarget, NewStockIds, NewVoucher, Stock, StockBatch, StockOrigin, UnindexedCode, VoidOutcome,
-    VoidTarget,
+    CodeMatch, ExpiryBatch, ImportBatch, ImportOutcome, ImportSummary, ImportTarget, NewStockIds, NewVoucher,
+    Stock, StockBatch, StockOrigin, VoidOutcome, VoidTarget,
 };
 pub use transactions::Transactions;
 pub use vendors::{PutVendorOutcome, VendorConfig, VendorConfigs, VendorWithCredential};

@@ -27,7 +27,8 @@ pub(super) async fn start(pool: &PgPool, name: String) -> Result<NodeIdentity, s
                 renewed_at = EXCLUDED.renewed_at,
                 latest_clock = GREATEST(n.latest_clock, EXCLUDED.latest_clock),
                 version = EXCLUDED.version,
-                started_at = EXCLUDED.started_at
+                started_at = EXCLUDED.started_at,
+                wrapping_keys = NULL
          RETURNING incarnation",
         name,
         f64::from(LEASE_S),

@@ -23,7 +23,7 @@ impl Nodes {
         wrapping_keys: Vec<String>,
     ) -> Result<(), StoreError> {
         let statement = sqlx::query!(
-            "UPDATE nodes SET wrapping_keys = $3, wrapping_keys_of = $2 WHERE node = $1 AND incarnation = $2",
+            "UPDATE nodes SET wrapping_keys = $3 WHERE node = $1 AND incarnation = $2",
             node.name,
             node.incarnation,
             &wrapping_keys,

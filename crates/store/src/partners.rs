@@ -38,7 +38,7 @@ macro_rules! select_partners {
         .map(|row| {
             let terms = PartnerTerms {
                 limits: row.limits.text.get(),
-                ceilings: row.ceilings.as_ref().map(|json| json.text.get()),
+                ceilings: row.ceilings.text.get(),
                 approval_rule: row.approval_rule.as_ref().map(|json| json.text.get()),
                 caps: row.caps.as_ref().map(|json| json.text.get()),
                 catalogue: row.catalogue.as_ref().map(|json| json.text.get()),
@@ -48,7 +48,7 @@ macro_rules! select_partners {
             name: row.name,
             allowlist: row.allowlist,
             limits: row.limits.value,
-            ceilings: row.ceilings.as_ref().map(|ceilings| ceilings.value).unwrap_or_default(),
+            ceilings: row.ceilings.value,
             suspended: row.suspended,
             codes_blocked: row.codes_blocked,
             approval_rule: row.approval_rule.as_ref().map(|rule| rule.value.clone()),

@@ -178,7 +178,7 @@ async fn wait_for_next(
             WHERE partner_id = $1
               AND rotated_from IS NOT NULL
               AND issued_at > clock_timestamp() - interval '1 day'
-              AND COALESCE(family_id, family_of_credential_v1(credential_id)) = $2
+              AND family_id = $2
             ORDER BY issued_at DESC
            OFFSET $3
             LIMIT 1"#,

@@ -54,11 +54,6 @@ pub(super) async fn find_excess_right(pool: &PgPool) -> Result<Option<ExcessRigh
              CROSS JOIN unnest(ARRAY['UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER']) AS p (privilege)
              WHERE has_table_privilege(a.oid, f.oid, p.privilege)
                 OR p.privilege = 'UPDATE' AND has_any_column_privilege(a.oid, f.oid, p.privilege)
-             UNION ALL
-            SELECT 8, format('has %s on grant_seal', p.privilege)
-              FROM assumable AS a
-             CROSS JOIN unnest(ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER']) AS p (privilege)
-             WHERE has_table_privilege(a.oid, 'grant_seal', p.privilege)
          )
          SELECT session_user::text AS "role!", r.text AS "right!"
            FROM rights AS r

@@ -1,7 +1,6 @@
 //! Stock import: sealed codes, stock rows, and the chunks in which nodes claim them.
 
 mod chunks;
-mod code_index;
 mod counts;
 mod expire;
 mod expiries;
@@ -29,7 +28,6 @@ use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
 
 use super::database::Database;
 
-pub use self::code_index::{CodeIndexUpdate, CodeIndexes, UnindexedCode};
 pub use self::expire::ExpiryBatch;
 pub(super) use self::void::void_rows;
 pub use self::void::{CodeMatch, VoidOutcome, VoidTarget};
@@ -187,8 +185,6 @@ pub enum ImportOutcome {
     Stored(ImportSummary),
     /// Rejected: brand, currency, code identity or code case of the product has changed since the batch was prepared.
     ProductChanged,
-    /// Rejected: some codes of an earlier version have no code index yet, so conflicts with them would not be found.
-    IndexIncomplete,
 }
 
 /// The stock of vouchers and their sealed codes.

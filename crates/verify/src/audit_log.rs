@@ -72,8 +72,6 @@ pub(super) const PARTNER_SCAN: Scan = scan! {
                FROM audit_log AS a
               WHERE a.audit_id > ($1::text[])[1]::bigint
                 AND a.audit_id <= ($2::text[])[1]::bigint
-                -- The service has not come to older entries yet.
-                AND a.audit_id > COALESCE((SELECT b.audit_id FROM audit_partner_backfill AS b), 0)
          ), ",
     "audit.partner": "an audit entry has the partner of its actor or object" =>
         "SELECT format('entry %s: %s of %s, partner %s instead of %s', d.audit_id, d.action, d.subject, d.partner_id,
@@ -102,7 +100,6 @@ pub(super) const TIME_SCAN: Scan = scan! {
                FROM audit_log AS a
               WHERE a.audit_id >= ($1::text[])[1]::bigint
                 AND a.audit_id <= ($2::text[])[1]::bigint
-                AND a.audit_id > COALESCE((SELECT s.audit_id FROM audit_times_since AS s), 0)
          ), ",
     "audit.time": "the times of audit entries do not decrease with their numbers, but for the length of a transaction" =>
         "SELECT format('entry %s: %s at %s, after one of %s', e.audit_id, e.action, e.at, e.latest_before)

@@ -42,8 +42,8 @@ const INSERT_REQUESTS: &str = "
       FROM generate_series(1, 100003) AS i";
 
 const INSERT_CHECKPOINTS: &str = "
-    INSERT INTO audit_checkpoints (number, entries, hash)
-    SELECT i, ARRAY[i], sha256(i::text::bytea) FROM generate_series(1, 100000) AS i";
+    INSERT INTO audit_checkpoints (number, entries, hash, mac)
+    SELECT i, ARRAY[i], sha256(i::text::bytea), '' FROM generate_series(1, 100000) AS i";
 
 pub(super) async fn check_monitoring(lists: &ListFixture) {
     create_partitions(lists).await;

@@ -27,7 +27,7 @@ impl TestShop {
         self.connection.execute(sqlx::raw_sql(product)).await.unwrap();
     }
 
-    /// Adds imported codes with references `{prefix}1` …, of a batch or of version 0.2.0.
+    /// Adds imported codes with references `{prefix}1` …, of a batch or of none.
     async fn add_imported(&mut self, batch: Option<&str>, prefix: &str, count: i32) {
         let import_id: Option<i64> = match batch {
             Some(batch) => {
@@ -40,9 +40,9 @@ impl TestShop {
             None => None,
         };
         sqlx::query(
-            "INSERT INTO codes (code_id, product_id, denomination, blind_index, key_id, nonce, ciphertext, vendor_reference,
-                                import_id)
-             SELECT nextval('code_ids'), 'game-us', 2500, sha256(convert_to($1 || n, 'UTF8')), 1,
+            "INSERT INTO codes (code_id, product_id, denomination, blind_index, code_index, key_id, nonce, ciphertext,
+                                vendor_reference, import_id)
+             SELECT nextval('code_ids'), 'game-us', 2500, sha256(convert_to($1 || n, 'UTF8')), sha256(convert_to('code ' || $1 || n, 'UTF8')), 1,
                     substr(sha256('nonce'), 1, 12), 'sealed', $1 || n, $3
                FROM generate_series(1, $2) AS n",
         )

@@ -82,9 +82,10 @@ impl TestShop {
         bought_at: OffsetDateTime,
     ) {
         sqlx::query(
-            "INSERT INTO codes (code_id, product_id, denomination, blind_index, key_id, nonce, ciphertext, purchase_id,
-                                vendor_reference, bought_at)
-             SELECT nextval('code_ids'), 'game-us', 2500, sha256(convert_to($1::text || $2 || n, 'UTF8')), 1,
+            "INSERT INTO codes (code_id, product_id, denomination, blind_index, code_index, key_id, nonce, ciphertext,
+                                purchase_id, vendor_reference, bought_at)
+             SELECT nextval('code_ids'), 'game-us', 2500, sha256(convert_to($1::text || $2 || n, 'UTF8')),
+                    sha256(convert_to('code ' || $1::text || $2 || n, 'UTF8')), 1,
                     substr(sha256('nonce'), 1, 12), 'sealed', $1, $2 || n, $4
                FROM generate_series(1, $3) AS n",
         )

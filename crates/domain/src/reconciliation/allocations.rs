@@ -29,7 +29,7 @@ labels! {
 pub struct BatchAllocations {
     pub vendor: String,
     pub source: VoucherSource,
-    /// The import's name; `None` for purchases, and for imports of a version that did not name them.
+    /// The import's name; `None` for purchases.
     pub batch: Option<String>,
     /// Orders with at least one of the vouchers.
     pub orders: i64,

@@ -25,8 +25,6 @@ pub(super) enum IntakeError {
     /// An operator has changed the product meanwhile.
     #[error("the product has changed in the catalogue or was removed")]
     ProductChanged,
-    #[error("codes of an earlier version are being indexed against duplicates; it continues by itself")]
-    IndexIncomplete,
 }
 
 impl ProcurementService {
@@ -50,7 +48,6 @@ impl ProcurementService {
             ImportOutcome::Stored(stored) if stored.imported == new.len() as u64 => return Ok(Vec::new()),
             ImportOutcome::Stored(_) => {}
             ImportOutcome::ProductChanged => return Err(IntakeError::ProductChanged),
-            ImportOutcome::IndexIncomplete => return Err(IntakeError::IndexIncomplete),
         }
         let known = self.known_references(request).await?;
         let references = new.into_iter().map(|voucher| voucher.reference.to_string());

@@ -4,7 +4,6 @@
 //! no `Serialize` and no `==`, its `Debug` output is redacted, and it is wiped when dropped; only the retrieval
 //! endpoint reads its parts for a response.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use strum::{IntoStaticStr, VariantArray};
@@ -117,11 +116,10 @@ impl VoucherCode {
         parts.filter(|(_, text)| !text.is_empty())
     }
 
-    /// Code and PIN (empty if absent), which identify a code of a brand. One that an earlier version stored in another spelling has
-    /// the same identity.
-    pub(super) fn identity(&self) -> [Cow<'_, str>; 2] {
+    /// Code and PIN (empty if absent), which identify a code of a brand.
+    pub(super) fn identity(&self) -> [&str; 2] {
         let [code, pin, ..] = &self.texts;
-        [code, pin].map(|text| identifier::normalize_stored(text))
+        [code, pin]
     }
 
     /// A version byte, then each part after its two-byte big-endian length.

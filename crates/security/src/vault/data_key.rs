@@ -54,8 +54,7 @@ pub struct WrappedKey {
     pub purpose: KeyPurpose,
     /// The format of the wrapping key; under a master key 12 bytes of nonce, 32 of key, 16 of tag.
     pub wrapped: Vec<u8>,
-    /// `None` in a row of version 0.2.0: some master key.
-    pub wrapped_by: Option<WrappingKeyId>,
+    pub wrapped_by: WrappingKeyId,
 }
 
 impl WrappedKey {
@@ -144,7 +143,7 @@ impl DataKey {
             key_id: self.key_id,
             purpose: self.purpose,
             wrapped,
-            wrapped_by: Some(wrapped_by),
+            wrapped_by,
         }
     }
 
@@ -273,7 +272,7 @@ mod tests {
             .unwrap();
         let unwrapped = rewrapped.unwrap_key(&new).unwrap();
         assert!(unwrapped.is_same_key(&key));
-        assert_eq!(rewrapped.wrapped_by, Some(new.id()));
+        assert_eq!(rewrapped.wrapped_by, new.id());
         let other = DataKey::generate(KeyId(1), KeyPurpose::BlindIndex).unwrap();
         assert!(!other.is_same_key(&key));
     }

@@ -124,7 +124,7 @@ impl Grant {
             .flag(partner.suspended)
             .flag(partner.codes_blocked)
             .text(Some(terms.limits))
-            .text(terms.ceilings)
+            .text(Some(terms.ceilings))
             .text(terms.approval_rule)
             .text(terms.caps)
             .text(terms.catalogue)
@@ -221,7 +221,7 @@ impl Grant {
 #[derive(Debug, Clone, Copy)]
 pub struct PartnerTerms<'a> {
     pub limits: &'a str,
-    pub ceilings: Option<&'a str>,
+    pub ceilings: &'a str,
     pub approval_rule: Option<&'a str>,
     pub caps: Option<&'a str>,
     pub catalogue: Option<&'a str>,

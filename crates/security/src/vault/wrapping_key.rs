@@ -13,9 +13,6 @@ use super::random::NoRandomness;
 
 pub use super::wrapping_key_id::WrappingKeyId;
 
-/// Length of a data key under a master key: nonce, key and tag.
-const LOCALLY_WRAPPED_BYTES: usize = 60;
-
 /// Why a data key was not wrapped or unwrapped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WrapError {
@@ -47,9 +44,6 @@ pub trait WrappingKey: Send + Sync {
         self.id() == *id
     }
 
-    /// Whether the data key has the format of this kind of wrapping key.
-    fn has_format_of(&self, wrapped: &WrappedKey) -> bool;
-
     fn wrap<'a>(&'a self, key: &'a DataKey) -> WrapFuture<'a, WrappedKey>;
 
     fn unwrap_key<'a>(&'a self, wrapped: &'a WrappedKey) -> WrapFuture<'a, DataKey>;
@@ -58,10 +52,6 @@ pub trait WrappingKey: Send + Sync {
 impl WrappingKey for MasterKey {
     fn id(&self) -> WrappingKeyId {
         Self::id(self)
-    }
-
-    fn has_format_of(&self, wrapped: &WrappedKey) -> bool {
-        wrapped.wrapped.len() == LOCALLY_WRAPPED_BYTES
     }
 
     fn wrap<'a>(&'a self, key: &'a DataKey) -> WrapFuture<'a, WrappedKey> {
@@ -160,33 +150,18 @@ impl WrappingKeys {
 
     async fn unwrap_with(&self, wrapped: &WrappedKey) -> Result<(DataKey, &dyn WrappingKey), WrapError> {
         let mut failure = None;
-        for key in self.candidates(wrapped) {
+        let keys = self.keys.iter().map(|key| &**key);
+        for key in keys.filter(|key| key.is_named_by(&wrapped.wrapped_by)) {
             match key.unwrap_key(wrapped).await {
                 Ok(data_key) => return Ok((data_key, key)),
                 Err(error) => failure = Some(error),
             }
         }
-        Err(match (failure, &wrapped.wrapped_by) {
-            (Some(failure), _) => failure,
-            (None, Some(wrapped_by)) => WrapError::NotLoaded {
-                key_id: wrapped.key_id,
-                wrapped_by: wrapped_by.clone(),
-                loaded: self.ids().join(", "),
-            },
-            (None, None) => WrongMasterKey {
-                key_id: wrapped.key_id,
-            }
-            .into(),
-        })
-    }
-
-    /// The key that the row names; all of the right kind for a row of version 0.2.0, which names none.
-    fn candidates(&self, wrapped: &WrappedKey) -> impl Iterator<Item = &dyn WrappingKey> {
-        let fits = move |key: &&dyn WrappingKey| match &wrapped.wrapped_by {
-            Some(id) => key.is_named_by(id),
-            None => key.has_format_of(wrapped),
-        };
-        self.keys.iter().map(|key| &**key).filter(fits)
+        Err(failure.unwrap_or_else(|| WrapError::NotLoaded {
+            key_id: wrapped.key_id,
+            wrapped_by: wrapped.wrapped_by.clone(),
+            loaded: self.ids().join(", "),
+        }))
     }
 }
 
@@ -247,22 +222,12 @@ mod tests {
     #[test]
     fn key_that_fits_unwraps_whatever_the_order() {
         let key = data_key();
-        let named = key.wrap(&master("ab")).unwrap();
-        let unnamed = WrappedKey {
-            wrapped_by: None,
-            ..named.clone()
-        };
-        for wrapped in [&named, &unnamed] {
-            for loaded in [keys("ab", &[]), keys("ab", &["cd"]), keys("cd", &["ef", "ab"])] {
-                assert!(finish(loaded.unwrap_key(wrapped)).unwrap().is_same_key(&key));
-            }
+        let wrapped = key.wrap(&master("ab")).unwrap();
+        for loaded in [keys("ab", &[]), keys("ab", &["cd"]), keys("cd", &["ef", "ab"])] {
+            assert!(finish(loaded.unwrap_key(&wrapped)).unwrap().is_same_key(&key));
         }
         let other = keys("cd", &["ef"]);
-        assert!(matches!(
-            finish(other.unwrap_key(&unnamed)),
-            Err(WrapError::WrongMasterKey(_))
-        ));
-        let error = finish(other.unwrap_key(&named)).unwrap_err().to_string();
+        let error = finish(other.unwrap_key(&wrapped)).unwrap_err().to_string();
         for id in [master("ab").id(), master("cd").id(), master("ef").id()] {
             assert!(error.contains(id.as_str()), "{error}");
         }

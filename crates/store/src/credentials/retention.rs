@@ -46,14 +46,6 @@ async fn purge_batch(transaction: &mut PgConnection) -> Result<u64, sqlx::Error>
         PURGE_ROWS.cast_signed(),
     );
     let ended = ended.fetch_all(&mut *transaction).await?;
-    sqlx::query!(
-        "UPDATE credentials
-            SET family_id = family_of_credential_v1(credential_id)
-          WHERE rotated_from = ANY ($1) AND family_id IS NULL",
-        &ended,
-    )
-    .execute(&mut *transaction)
-    .await?;
     let removed = sqlx::query!("DELETE FROM credentials WHERE credential_id = ANY ($1)", &ended);
     let removed = removed.execute(&mut *transaction).await?;
     Ok(removed.rows_affected())

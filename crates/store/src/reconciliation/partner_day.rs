@@ -65,7 +65,7 @@ async fn find_partner_day(
                   FROM reconciled_orders
                  WHERE partner_id = $1 AND day = $2
                 ) AS c
-           -- Absent for days that version 0.2.0 reconciled.
+           -- Absent until the allocations of the day are counted.
            LEFT JOIN reconciled_days AS d ON d.day = $2 AND d.generated_at IS NOT NULL
            LEFT JOIN reconciled_partners AS p ON p.day = $2 AND p.partner_id = $1"#,
         partner_id as _,

@@ -41,10 +41,8 @@ pub(super) async fn import(
     batch: &StockBatch,
     actor: &AuditActor,
 ) -> Result<ImportOutcome, sqlx::Error> {
-    match check_target(transaction, &batch.target).await? {
-        TargetState::Current => {}
-        TargetState::Changed => return Ok(ImportOutcome::ProductChanged),
-        TargetState::IndexIncomplete => return Ok(ImportOutcome::IndexIncomplete),
+    if !is_current(transaction, &batch.target).await? {
+        return Ok(ImportOutcome::ProductChanged);
     }
     let key_ids = batch.vouchers.iter().map(|voucher| voucher.sealed.key_id);
     check_stored(transaction, key_ids).await?;
@@ -109,38 +107,23 @@ async fn find_partner(
     .await
 }
 
-enum TargetState {
-    Current,
-    Changed,
-    IndexIncomplete,
-}
-
-/// Compares the product with the target, and locks its row until the transaction ends.
-async fn check_target(
-    connection: &mut PgConnection,
-    target: &ImportTarget,
-) -> Result<TargetState, sqlx::Error> {
+/// Whether the product is as the target says; locks its row until the transaction ends.
+async fn is_current(connection: &mut PgConnection, target: &ImportTarget) -> Result<bool, sqlx::Error> {
     let found = sqlx::query!(
         r#"SELECT brand, currency AS "currency: Currency", code_identity AS "code_identity: CodeIdentity",
-                  code_case AS "code_case: CodeCase",
-                  EXISTS (SELECT FROM codes WHERE code_index IS NULL) AS "is_incomplete!"
+                  code_case AS "code_case: CodeCase"
              FROM products
             WHERE product_id = $1
               FOR SHARE"#,
         target.sku.product_id as _,
     );
     let found = found.fetch_optional(connection).await?;
-    let product = found.filter(|product| {
+    Ok(found.is_some_and(|product| {
         product.brand == target.brand
             && product.currency == target.currency
             && product.code_identity == target.code_identity
             && product.code_case == target.code_case
-    });
-    Ok(match product {
-        None => TargetState::Changed,
-        Some(product) if product.is_incomplete => TargetState::IndexIncomplete,
-        Some(_) => TargetState::Current,
-    })
+    }))
 }
 
 /// Inserts the codes that are new and returns their ids.

@@ -8,7 +8,7 @@ use vouchsafe_domain::event_kind::EventKinds;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::Webhook;
 use vouchsafe_security::vault::fingerprint::FingerprintKey;
-use vouchsafe_security::webhook_url::{AuditedUrl, normalize_url};
+use vouchsafe_security::webhook_url::AuditedUrl;
 
 use super::change::{revoke_lease, set_enabled, write_url_entry};
 use super::{MAX_WEBHOOKS, find, stored_kinds};
@@ -85,10 +85,9 @@ async fn put(
         request.partner_id as _,
     );
     let existing = existing.fetch_all(&mut *transaction).await?;
-    // An earlier version stored the URL as it was sent.
     let with_url = existing
         .iter()
-        .find(|webhook| Some(normalize_url(&webhook.url)) == request.url);
+        .find(|webhook| Some(&webhook.url) == request.url.as_ref());
     let found = match request.webhook_id {
         None => with_url,
         Some(webhook_id) => {

@@ -141,10 +141,6 @@ pub(in crate::api::operator) async fn store_batch(
             "product_id",
             "brand, currency, code_identity or code_case changed during the import; repeat the import",
         )),
-        ImportOutcome::IndexIncomplete => Err(ApiError::new(
-            Code::ServiceUnavailable,
-            "codes of an earlier version are being indexed against duplicates; repeat the import in a minute",
-        )),
     }
 }
 

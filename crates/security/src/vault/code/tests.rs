@@ -187,7 +187,6 @@ fn url_without_web_scheme_or_host_is_refused() {
 
 #[test]
 fn encoding_is_stable_across_versions() {
-    // Codes of earlier versions may have any text as url.
     let code = VoucherCode {
         texts: ["AB", "", "", "u"].map(|text| Zeroizing::new(text.to_owned())),
     };

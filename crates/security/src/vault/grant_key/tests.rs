@@ -196,15 +196,15 @@ fn grant_of_partner(partner: &Partner) -> Grant {
         value.map(|value| serde_json::to_string(value).unwrap())
     }
     let limits = to_json(Some(&partner.limits)).unwrap();
-    let [ceilings, approval_rule, caps, catalogue] = [
-        to_json(Some(&partner.ceilings)),
+    let ceilings = to_json(Some(&partner.ceilings)).unwrap();
+    let [approval_rule, caps, catalogue] = [
         to_json(partner.approval_rule.as_ref()),
         to_json(partner.caps.as_ref()),
         to_json(partner.catalogue.as_ref()),
     ];
     let terms = PartnerTerms {
         limits: &limits,
-        ceilings: ceilings.as_deref(),
+        ceilings: &ceilings,
         approval_rule: approval_rule.as_deref(),
         caps: caps.as_deref(),
         catalogue: catalogue.as_deref(),
@@ -247,7 +247,7 @@ fn mac_covers_fields_of_the_terms_that_this_version_does_not_know() {
     let grant_of = |limits: &str| {
         let terms = PartnerTerms {
             limits,
-            ceilings: None,
+            ceilings: "{}",
             approval_rule: None,
             caps: None,
             catalogue: None,

@@ -13,9 +13,6 @@ use crate::vault::data_key::KeyId;
 /// Domain separation from other encrypted values.
 const CREDENTIAL_CONTEXT: &[u8] = b"vouchsafe vendor credential v2";
 
-/// Version 0.2.0 did not bind credentials to a URL. An attacker cannot turn a bound one into one of these.
-const UNBOUND_CONTEXT: &[u8] = b"vouchsafe vendor credential v1";
-
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenCredentialError {
     /// The data key is not loaded.
@@ -63,9 +60,9 @@ impl Vault {
         let refused = || OpenCredentialError::AuthenticationFailed {
             vendor_id: vendor_id.to_owned(),
         };
-        let open = |data: &[u8]| cipher.open(sealed.nonce, data, &sealed.ciphertext);
-        let plain: Zeroizing<Vec<u8>> = open(&associated_data(key_id, vendor_id, url))
-            .or_else(|| open(&unbound_data(key_id, vendor_id)))
+        let data = associated_data(key_id, vendor_id, url);
+        let plain: Zeroizing<Vec<u8>> = cipher
+            .open(sealed.nonce, &data, &sealed.ciphertext)
             .ok_or_else(refused)?;
         std::str::from_utf8(&plain)
             .map(SecretString::from)
@@ -86,10 +83,6 @@ fn associated_data(key_id: KeyId, vendor_id: &str, url: Option<&str>) -> Vec<u8>
     .concat()
 }
 
-fn unbound_data(key_id: KeyId, vendor_id: &str) -> Vec<u8> {
-    [UNBOUND_CONTEXT, &key_id.0.to_be_bytes(), vendor_id.as_bytes()].concat()
-}
-
 #[cfg(test)]
 mod tests {
     use vouchsafe_domain::money::Amount;
@@ -100,15 +93,6 @@ mod tests {
     use crate::vault::seal::tests::vault;
 
     const URL: Option<&str> = Some("https://acme.example/");
-
-    /// As version 0.2.0 has encrypted it.
-    #[test]
-    fn unbound_credential_opens_at_every_url() {
-        let vault = vault();
-        let sealed = vault.seal_with(|key_id| unbound_data(key_id, "acme"), b"a credential");
-        let opened = vault.open_credential("acme", URL, &sealed.unwrap());
-        assert_eq!(expose(&opened.unwrap()), "a credential");
-    }
 
     #[test]
     fn credential_opens_for_its_vendor_and_url_only() {

@@ -15,10 +15,11 @@ WITH numbered AS MATERIALIZED (
     SELECT partner_id, 'grown ' || partner, '{127.0.0.0/8}', now - interval '101 days', now - interval '101 days'
       FROM numbered
 ), put_credentials AS (
-    INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash)
+    INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, family_id)
     SELECT ('01900000-0000-7000-a000-' || lpad(to_hex(partner), 12, '0'))::uuid, partner_id,
            sha256(convert_to('grown key ' || partner, 'UTF8')),
-           sha256(convert_to('grown secret ' || partner, 'UTF8'))
+           sha256(convert_to('grown secret ' || partner, 'UTF8')),
+           ('01900000-0000-7000-a000-' || lpad(to_hex(partner), 12, '0'))::uuid
       FROM numbered
 ), put_issues AS (
     INSERT INTO audit_log (operator, action, subject, partner_id)
