@@ -83,12 +83,7 @@ fn info(title: &str, description: &str) -> Info {
     InfoBuilder::new()
         .title(title)
         .description(Some(description))
-        .version(concat!(
-            "1.",
-            env!("CARGO_PKG_VERSION_MINOR"),
-            ".",
-            env!("CARGO_PKG_VERSION_PATCH")
-        ))
+        .version(env!("CARGO_PKG_VERSION"))
         .license(Some(license))
         .build()
 }

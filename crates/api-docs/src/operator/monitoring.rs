@@ -65,7 +65,7 @@ fn sample() -> Value {
 
 pub fn overview(operation: Operation) -> Operation {
     let overview = json!({
-        "node": "node-3f6a", "version": "0.2.0", "environment": "production", "is_ready": true, "traffic": sample(),
+        "node": "node-3f6a", "version": "1.0.0-rc.1", "environment": "production", "is_ready": true, "traffic": sample(),
         "orders_at_vendors": 12, "orders_to_approve": 1, "payouts_to_decide": 0, "requests_to_confirm": 2, "purchases_to_end": 0,
         "drifts_open": 3, "webhooks_failing": 1, "nodes_live": 2, "nodes_lost": 0, "low_stock": [stock_level()],
     });
@@ -139,7 +139,7 @@ pub fn live(operation: Operation) -> Operation {
 
 pub fn nodes(operation: Operation) -> Operation {
     let node = json!({
-        "node": "node-3f6a", "incarnation": 4, "version": "0.2.0", "started_at": "2026-11-20T12:00:00.123456Z",
+        "node": "node-3f6a", "incarnation": 4, "version": "1.0.0-rc.1", "started_at": "2026-11-20T12:00:00.123456Z",
         "is_live": true, "renewed_at": "2026-11-20T12:10:00.123456Z", "lease_until": "2026-11-20T12:10:15.123456Z",
         "claimed_skus": 12, "claimed_chunks": 30,
     });
