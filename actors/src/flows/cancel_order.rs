@@ -12,7 +12,8 @@ use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 
 use time::{Duration, OffsetDateTime};
-use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
+use vouchsafe_domain::audit::AuditEntry;
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::audit_log::AuditActor;
 use vouchsafe_domain::cap::{CapCheck, CapExceeded};
 use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
@@ -143,7 +144,7 @@ pub async fn revoke_order(engine: &Engine, command: RevokeOrder) -> Result<Order
     let audit_entry = |before: &Order, after: &Order| {
         Some(AuditEntry::on_order(
             &command.operator,
-            DecisionAction::CancelOrder,
+            AuditAction::CancelOrder,
             &command.reason,
             before,
             after,

@@ -10,7 +10,8 @@
 //! delivered and the rest is refunded.
 
 use async_recursion::async_recursion as boxed;
-use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
+use vouchsafe_domain::audit::AuditEntry;
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::audit_log::AuditActor;
 use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId};
 use vouchsafe_domain::order::{Actor, FulfilmentSource, Order, OrderStatus, PendingReason, StoredOrder};
@@ -77,9 +78,9 @@ pub async fn decide_order(engine: &Engine, command: DecideOrder) -> Result<Order
         Ok(OrderDecision::Advance(transition, picked.holds()))
     };
     let action = if command.approved {
-        DecisionAction::ApproveOrder
+        AuditAction::ApproveOrder
     } else {
-        DecisionAction::RejectOrder
+        AuditAction::RejectOrder
     };
     let audit_entry = |before: &Order, after: &Order| {
         Some(AuditEntry::on_order(

@@ -13,6 +13,7 @@ use sqlx::PgConnection;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::audit_export::CheckpointRecord;
 use vouchsafe_domain::audit_log::CheckpointRow;
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
@@ -84,7 +85,7 @@ impl AuditLog {
                 crate::write(
                     &mut connection,
                     &actor,
-                    "audit_checkpoint.write",
+                    AuditAction::WriteCheckpoints,
                     "audit_log",
                     NO_STATE,
                     NO_STATE,

@@ -11,6 +11,7 @@ use vouchsafe_database::boxed;
 use vouchsafe_database::database::Database;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::{restrict_period, to_bigint};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::audit_log::{AuditFilter, AuditRow};
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 
@@ -61,7 +62,7 @@ impl RecentChanges {
 pub async fn write(
     connection: &mut PgConnection,
     actor: &AuditActor,
-    action: &'static str,
+    action: AuditAction,
     subject: &(impl Display + Sync + ?Sized),
     before: Option<&(impl Serialize + Sync)>,
     after: Option<&(impl Serialize + Sync)>,
@@ -77,7 +78,7 @@ pub async fn write_of_partner(
     connection: &mut PgConnection,
     actor: &AuditActor,
     partner_id: impl Into<Option<PartnerId>>,
-    action: &'static str,
+    action: AuditAction,
     subject: &(impl Display + Sync + ?Sized),
     before: Option<&(impl Serialize + Sync)>,
     after: Option<&(impl Serialize + Sync)>,
@@ -87,7 +88,7 @@ pub async fn write_of_partner(
         "INSERT INTO audit_log (operator, action, subject, before, after, trace_id, partner_id)
          VALUES ($1, $2, $3, $4::text::jsonb, $5::text::jsonb, $6, $7)",
         actor.operator,
-        action,
+        action.into_str(),
         subject.to_string(),
         before.map(to_json_text).transpose()?,
         after.map(to_json_text).transpose()?,

@@ -5,42 +5,11 @@
 
 use serde::Serialize;
 
+use super::audit_action::AuditAction;
 use super::audit_log::AuditActor;
 use super::money::{Amount, Currency};
 use super::order::{Order, OrderStatus};
 use super::payout::{Payout, PayoutDecision, PayoutOutcome, PayoutStatus};
-
-/// An operator's decision on an order or a payout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DecisionAction {
-    /// Approves an order that waits for approval.
-    ApproveOrder,
-    /// Rejects an order that waits for approval.
-    RejectOrder,
-    /// Cancels an order, or its vouchers that were not retrieved.
-    CancelOrder,
-    /// Marks a payout as paid.
-    PayPayout,
-    /// Rejects a payout before it is attempted.
-    RejectPayout,
-    /// Marks a payout as attempted and failed.
-    FailPayout,
-}
-
-impl DecisionAction {
-    /// The action name in the audit log.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ApproveOrder => "order.approve",
-            Self::RejectOrder => "order.reject",
-            Self::CancelOrder => "order.cancel",
-            Self::PayPayout => "payout.pay",
-            Self::RejectPayout => "payout.reject",
-            Self::FailPayout => "payout.fail",
-        }
-    }
-}
 
 /// The audited state of an order or a payout. Amounts are in minor units.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -85,7 +54,7 @@ impl From<&Payout> for AuditState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
     pub operator: AuditActor,
-    pub action: DecisionAction,
+    pub action: AuditAction,
     /// The id of the order or payout.
     pub subject: String,
     pub before: AuditState,
@@ -99,7 +68,7 @@ impl AuditEntry {
     #[must_use]
     pub fn on_order(
         by: &AuditActor,
-        action: DecisionAction,
+        action: AuditAction,
         reason: &str,
         before: &Order,
         after: &Order,
@@ -120,9 +89,9 @@ impl AuditEntry {
         Self {
             operator: by.clone(),
             action: match decision.outcome {
-                PayoutOutcome::Paid => DecisionAction::PayPayout,
-                PayoutOutcome::Rejected => DecisionAction::RejectPayout,
-                PayoutOutcome::Failed => DecisionAction::FailPayout,
+                PayoutOutcome::Paid => AuditAction::PayPayout,
+                PayoutOutcome::Rejected => AuditAction::RejectPayout,
+                PayoutOutcome::Failed => AuditAction::FailPayout,
             },
             subject: after.payout_id.to_string(),
             before: before.into(),
@@ -153,7 +122,7 @@ mod tests {
         );
         let entry = AuditEntry::on_order(
             &fixtures::operator(),
-            DecisionAction::RejectOrder,
+            AuditAction::RejectOrder,
             "no",
             &order,
             &order,
@@ -164,9 +133,9 @@ mod tests {
         );
         let payout = fixtures::payout(fixtures::usd_wallet(partner_id), "payout", 700);
         for (end, action) in [
-            (PayoutOutcome::Paid, "payout.pay"),
-            (PayoutOutcome::Rejected, "payout.reject"),
-            (PayoutOutcome::Failed, "payout.fail"),
+            (PayoutOutcome::Paid, AuditAction::PayPayout),
+            (PayoutOutcome::Rejected, AuditAction::RejectPayout),
+            (PayoutOutcome::Failed, AuditAction::FailPayout),
         ] {
             let decision = PayoutDecision {
                 outcome: end,
@@ -178,10 +147,7 @@ mod tests {
             let status = PayoutStatus::from(end).into_str();
             let expected = format!(r#"{{"status":"{status}","amount_minor":700,"currency":"USD"}}"#);
             assert_eq!(
-                (
-                    entry.action.as_str(),
-                    serde_json::to_string(&entry.after).unwrap()
-                ),
+                (entry.action, serde_json::to_string(&entry.after).unwrap()),
                 (action, expected)
             );
         }

@@ -6,6 +6,7 @@ pub mod approval;
 #[cfg(feature = "clap")]
 pub mod arguments;
 pub mod audit;
+pub mod audit_action;
 pub mod audit_export;
 pub mod audit_log;
 pub mod cap;

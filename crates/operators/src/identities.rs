@@ -5,6 +5,7 @@ use sqlx::postgres::PgRow;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::operator::{OperatorAccount, OperatorIdentity, OperatorName, Role};
 use vouchsafe_domain::operator_session::OperatorSession;
 use vouchsafe_security::vault::grant_key::Grant;
@@ -125,7 +126,7 @@ async fn unlink(
     };
     sessions::end_all(transaction, operator, actor).await?;
     token_state::revoke_all(transaction, operator, Issuer::Anything, actor).await?;
-    let action = "operator_identity.unlink";
+    let action = AuditAction::UnlinkIdentity;
     audit::write(transaction, actor, action, operator, Some(&removed), NO_STATE).await?;
     Ok(())
 }
@@ -177,7 +178,7 @@ async fn link(
     if linked.execute(&mut *connection).await?.rows_affected() == 0 {
         return Ok(false);
     }
-    let (actor, action) = (AuditActor::service(), "operator_identity.link");
+    let (actor, action) = (AuditActor::service(), AuditAction::LinkIdentity);
     audit::write(
         connection,
         &actor,

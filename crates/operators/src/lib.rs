@@ -16,6 +16,7 @@ use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName, OperatorTokenSummary, Role};
 use vouchsafe_security::vault::grant_key::Grant;
 
@@ -195,7 +196,7 @@ async fn insert(
         audit::write(
             connection,
             actor,
-            "operator.create",
+            AuditAction::CreateOperator,
             name,
             NO_STATE,
             Some(account),
@@ -261,7 +262,7 @@ async fn write_change(
     audit::write(
         connection,
         actor,
-        "operator.change",
+        AuditAction::ChangeOperator,
         name,
         Some(&before),
         Some(&after),

@@ -9,6 +9,7 @@ use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::OperatorSessionId;
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName, Role};
 use vouchsafe_domain::operator_session::{
@@ -319,7 +320,7 @@ pub(super) async fn start(
     audit::write(
         connection,
         &actor,
-        "operator_session.start",
+        AuditAction::StartSession,
         subject,
         NO_STATE,
         Some(&started),
@@ -369,7 +370,7 @@ async fn end(
     audit::write(
         connection,
         actor,
-        "operator_session.end",
+        AuditAction::EndSession,
         &session_id,
         Some(&before),
         Some(&after),

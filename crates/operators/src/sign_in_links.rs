@@ -7,6 +7,7 @@ use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::database::connect;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::operator::OperatorName;
 use vouchsafe_domain::operator_session::OperatorSession;
 use vouchsafe_security::operator_token::OperatorTokenHash;
@@ -147,7 +148,7 @@ async fn issue(
         mac
     );
     update.execute(&mut *connection).await?;
-    let action = "operator_sign_in_link.issue";
+    let action = AuditAction::IssueSignInLink;
     audit::write(connection, actor, action, operator, NO_STATE, NO_STATE).await?;
     Ok(IssueLinkOutcome::Issued { expires_at })
 }

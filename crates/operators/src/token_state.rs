@@ -5,6 +5,7 @@ use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::{OperatorSessionId, OperatorTokenId};
 use vouchsafe_domain::operator::{OperatorName, OperatorTokenSummary};
 use vouchsafe_security::operator_token::OperatorTokenHash;
@@ -112,7 +113,7 @@ async fn activate(
         activates: true,
     };
     change(transaction, grants, &operator, changes, &actor).await?;
-    let action = "operator_token.activate";
+    let action = AuditAction::ActivateToken;
     audit::write(
         transaction,
         &actor,
@@ -186,7 +187,7 @@ async fn revoke(
         token_id as _,
     );
     let after = after.fetch_one(&mut *connection).await?;
-    let action = "operator_token.revoke";
+    let action = AuditAction::RevokeToken;
     audit::write(connection, actor, action, &token_id, Some(&before), Some(&after)).await?;
     Ok(after.revoked_at)
 }

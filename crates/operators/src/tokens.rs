@@ -7,6 +7,7 @@ use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::{OperatorSessionId, OperatorTokenId};
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName, OperatorTokenSummary, Role};
 use vouchsafe_domain::operator_session::{SessionAuthentication, SignInMethod};
@@ -384,7 +385,7 @@ pub(super) async fn insert(
         audit::write(
             connection,
             actor,
-            "operator_token.issue",
+            AuditAction::IssueToken,
             subject,
             NO_STATE,
             Some(issued),

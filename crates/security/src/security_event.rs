@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use time::OffsetDateTime;
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 
 use super::auth_failures::ClientPrefix;
@@ -50,14 +51,14 @@ impl SecurityEventReason {
 
     /// The action in the audit log.
     #[must_use]
-    pub const fn audit_action(self) -> &'static str {
+    pub const fn audit_action(self) -> AuditAction {
         match self {
-            Self::ForeignAddress => "security.foreign_address",
-            Self::ForgedGrant => "security.forged_grant",
-            Self::OperatorToken => "security.operator_token",
-            Self::OperatorSession => "security.operator_session",
-            Self::OperatorSignIn => "security.operator_sign_in",
-            Self::MetricsToken => "security.metrics_token",
+            Self::ForeignAddress => AuditAction::ForeignAddress,
+            Self::ForgedGrant => AuditAction::ForgedGrant,
+            Self::OperatorToken => AuditAction::FailedToken,
+            Self::OperatorSession => AuditAction::FailedSession,
+            Self::OperatorSignIn => AuditAction::FailedSignIn,
+            Self::MetricsToken => AuditAction::FailedMetricsToken,
         }
     }
 }
@@ -121,7 +122,10 @@ mod tests {
     #[test]
     fn audit_action_has_the_label_of_the_reason() {
         for reason in SecurityEventReason::ALL {
-            assert_eq!(reason.audit_action(), format!("security.{}", reason.as_str()));
+            assert_eq!(
+                reason.audit_action().into_str(),
+                format!("security.{}", reason.as_str())
+            );
         }
     }
 }

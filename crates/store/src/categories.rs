@@ -4,6 +4,7 @@ use sqlx::PgConnection;
 use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::category::Category;
 
 use super::database::Database;
@@ -55,7 +56,7 @@ impl Categories {
             audit::write(
                 transaction,
                 &actor,
-                "category.put",
+                AuditAction::PutCategory,
                 subject,
                 before.as_ref(),
                 Some(&category),

@@ -10,6 +10,7 @@ use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::certification::check::Check;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
@@ -228,7 +229,7 @@ async fn delete_observations(
         transaction,
         actor,
         partner_id,
-        "certification.restart",
+        AuditAction::RestartCertification,
         &partner_id,
         Some(&before),
         NO_STATE,

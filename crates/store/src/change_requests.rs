@@ -14,6 +14,7 @@ use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest, ChangeRequestFilter, ChangeRequestStatus};
 use vouchsafe_domain::ids::{ChangeRequestId, PartnerId};
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName};
@@ -129,7 +130,7 @@ impl ChangeRequests {
                     new.expires_at,
                 );
             let request = request.fetch_one(&mut **transaction).await?;
-            let (action, partner_id) = ("request.create", new.partner_id);
+            let (action, partner_id) = (AuditAction::RequestChange, new.partner_id);
             audit_change(transaction, &actor, partner_id, action, None, &request).await?;
             Ok(request)
         })
@@ -228,7 +229,7 @@ impl ChangeRequests {
         confirmer: OperatorName,
         actor: AuditActor,
     ) -> Result<Option<ChangeRequest>, StoreError> {
-        self.transition(request_id, "request.confirm", actor, move || {
+        self.transition(request_id, AuditAction::ConfirmChange, actor, move || {
             query_requests!(
                 "UPDATE change_requests
                     SET status = 'CONFIRMED', decided_by = $2, decided_at = now()
@@ -259,7 +260,7 @@ impl ChangeRequests {
         reason: Option<String>,
         actor: AuditActor,
     ) -> Result<Option<ChangeRequest>, StoreError> {
-        self.transition(request_id, "request.decline", actor, move || {
+        self.transition(request_id, AuditAction::DeclineChange, actor, move || {
             query_requests!(
                 "UPDATE change_requests
                     SET status = 'DECLINED', sealed = NULL, decided_by = $2, decided_at = now(), reason = $3
@@ -281,14 +282,14 @@ impl ChangeRequests {
     async fn transition<F>(
         &self,
         request_id: ChangeRequestId,
-        action: &'static str,
+        action: AuditAction,
         actor: AuditActor,
         change: impl FnOnce() -> Statement<F> + Send + 'static,
     ) -> Result<Option<ChangeRequest>, StoreError>
     where
         F: FnMut(PgRow) -> Result<ChangeRequest, sqlx::Error> + Send + 'static,
     {
-        transaction!(self.0, action, async |transaction| {
+        transaction!(self.0, action.into_str(), async |transaction| {
             let before = query_requests!(
                 "SELECT",
                 "FROM change_requests WHERE request_id = $1 FOR UPDATE",

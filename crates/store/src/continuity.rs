@@ -17,6 +17,7 @@
 use serde::Serialize;
 use sqlx::{Connection as _, PgConnection};
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
+use vouchsafe_domain::audit_action::AuditAction;
 
 /// Subject of the audit entries: the stock of all SKUs.
 const SUBJECT: &str = "stock";
@@ -152,7 +153,7 @@ pub(super) async fn quarantine(
     );
     let epoch = epoch.fetch_one(&mut *transaction).await?;
     let state = QuarantineAuditState { epoch, reason };
-    write_audit_entry(&mut transaction, actor, "stock.quarantine", &state).await?;
+    write_audit_entry(&mut transaction, actor, AuditAction::QuarantineStock, &state).await?;
     transaction.commit().await?;
     tracing::error!(
         stock.quarantine_epoch = epoch,
@@ -166,7 +167,7 @@ pub(super) async fn quarantine(
 pub(super) async fn write_audit_entry(
     connection: &mut PgConnection,
     actor: &AuditActor,
-    action: &'static str,
+    action: AuditAction,
     state: &(impl Serialize + Sync),
 ) -> Result<(), sqlx::Error> {
     audit::write(connection, actor, action, SUBJECT, NO_STATE, Some(state)).await

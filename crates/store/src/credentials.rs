@@ -12,6 +12,7 @@ use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::api_scope::ApiScopes;
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_security::credential::{ApiKeyHash, ApiSecretHash, Credential};
 use vouchsafe_security::credential_summary::CredentialSummary;
@@ -248,7 +249,7 @@ pub(super) async fn insert(
         connection,
         actor,
         credential.partner_id,
-        "credential.issue",
+        AuditAction::IssueCredential,
         subject,
         NO_STATE,
         Some(&summary),
@@ -359,7 +360,7 @@ pub(super) async fn revoke_locked(
         connection,
         actor,
         credential.partner_id,
-        "credential.revoke",
+        AuditAction::RevokeCredential,
         subject,
         Some(&before),
         Some(&after),

@@ -13,6 +13,7 @@ use vouchsafe_security::vault::data_key::{DataKey, KeyId, KeyPurpose, WrappedKey
 use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKeyId, WrappingKeys};
 
 use super::database::Database;
+use vouchsafe_domain::audit_action::AuditAction;
 
 /// Keys are wrapped before the table is locked, and again if another session has changed it meanwhile.
 pub(super) const MAX_ATTEMPTS: usize = 5;
@@ -222,7 +223,7 @@ pub(super) async fn create_next(
         audit::write(
             &mut transaction,
             actor,
-            "data_key.create",
+            AuditAction::CreateDataKey,
             &key.key_id,
             NO_STATE,
             Some(&state),

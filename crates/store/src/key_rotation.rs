@@ -18,6 +18,7 @@ use crate::data_keys::{
     DataKeyError, DataKeyState, MAX_ATTEMPTS, changed_again, create_next, lock_unchanged, read_data_keys,
 };
 use crate::reencryption::{ReencryptionRow, list_reencryptions};
+use vouchsafe_domain::audit_action::AuditAction;
 
 /// A data key, without its content.
 #[derive(Debug, Clone, Serialize)]
@@ -202,7 +203,7 @@ async fn update(
     audit::write(
         connection,
         &AuditActor::command_line(),
-        "data_key.rewrap",
+        AuditAction::RewrapDataKeys,
         &after.key_id,
         Some(&DataKeyState::of(before)),
         Some(&DataKeyState::of(after)),

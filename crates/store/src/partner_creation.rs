@@ -3,6 +3,7 @@
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::partner::Partner;
 use vouchsafe_security::credential::Credential;
 
@@ -28,7 +29,7 @@ impl Partners {
                 transaction,
                 &actor,
                 partner.partner_id,
-                "partner.create",
+                AuditAction::CreatePartner,
                 &partner.partner_id,
                 NO_STATE,
                 Some(&partner),

@@ -10,6 +10,7 @@ use vouchsafe_database::error::{InvalidMac, StoreError};
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::limits::Limits;
 use vouchsafe_domain::partner::approval_rule::ApprovalRule;
@@ -262,7 +263,7 @@ async fn change(
     };
     if let Err(invalid) = grants.check(&stored) {
         // All nodes hear of the partner by the entry, and suspend it: they may have loaded it before its row was changed.
-        let action = "partner.reject_row";
+        let action = AuditAction::RejectPartnerRow;
         audit::write_of_partner(
             transaction,
             actor,
@@ -289,7 +290,7 @@ async fn change(
         transaction,
         actor,
         partner_id,
-        "partner.change",
+        AuditAction::ChangePartner,
         &partner_id,
         Some(&before),
         Some(&after),

@@ -6,6 +6,7 @@ use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutSearch, PayoutStatus};
@@ -88,7 +89,7 @@ impl Payouts {
                 transaction,
                 &actor,
                 partner_id,
-                "payout.read",
+                AuditAction::ReadPayout,
                 &payout_id,
                 NO_STATE,
                 NO_STATE,

@@ -10,6 +10,7 @@ use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::view::ProductView;
 use vouchsafe_domain::product::{
@@ -169,7 +170,7 @@ async fn put(
     audit::write(
         transaction,
         actor,
-        "product.put",
+        AuditAction::PutProduct,
         &product.product_id,
         view_before.as_ref(),
         Some(&view),

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::VoucherId;
 
 use super::continuity;
@@ -106,7 +107,7 @@ impl Quarantine {
                 kept: count(SoldVoucherOutcome::Kept),
                 reason: &reason,
             };
-            continuity::write_audit_entry(transaction, &actor, "stock.compare", &state).await?;
+            continuity::write_audit_entry(transaction, &actor, AuditAction::CompareStock, &state).await?;
             Ok(outcomes)
         })
     }

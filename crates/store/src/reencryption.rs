@@ -14,6 +14,7 @@ use vouchsafe_database::database::connect;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 use vouchsafe_security::vault::data_key::KeyId;
@@ -177,7 +178,7 @@ pub async fn request_reencryption(database: &PgConnectOptions) -> Result<Request
         audit::write(
             &mut transaction,
             &actor,
-            "code.reencrypt",
+            AuditAction::ReencryptCodes,
             &newest,
             NO_STATE,
             NO_STATE,

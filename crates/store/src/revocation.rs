@@ -10,6 +10,7 @@ use sqlx::PgConnection;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::revocation::{DescendantPolicy, Revocation};
 
@@ -52,7 +53,7 @@ async fn revoke_deleted(
         connection,
         actor,
         partner_id,
-        "credential.revoke",
+        AuditAction::RevokeCredential,
         &credential_id,
         NO_STATE,
         NO_STATE,

@@ -17,6 +17,7 @@ use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::transaction::Transaction;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_security::credential::Credential;
 use vouchsafe_security::credential_summary::CredentialSummary;
@@ -232,7 +233,7 @@ async fn write_expiry(
         connection,
         actor,
         after.partner_id,
-        "credential.rotate",
+        AuditAction::RotateCredential,
         subject,
         Some(&before),
         Some(&after),

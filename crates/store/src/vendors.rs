@@ -9,6 +9,7 @@ use sqlx::postgres::PgRow;
 use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::vendor::{AdapterKind, Vendor};
 use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::SealedBlob;
@@ -114,7 +115,7 @@ impl VendorConfigs {
             audit::write(
                 transaction,
                 &actor,
-                "vendor.put",
+                AuditAction::PutVendor,
                 &vendor.vendor_id,
                 before.as_ref(),
                 Some(&after),

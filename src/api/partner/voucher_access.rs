@@ -1,6 +1,7 @@
 //! `GET /orders/{order_id}/vouchers/access`: the reads of an order's codes, newest first, from the audit log.
 
 use actix_web::{HttpResponse, web};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::audit_log::AuditFilter;
 use vouchsafe_wire::partner::voucher_access::VoucherAccessBody;
 
@@ -26,7 +27,7 @@ pub(super) async fn list(
     }
     let reads = AuditFilter {
         operator: Some(partner_id.to_string()),
-        action: Some("codes.retrieve".to_owned()),
+        action: Some(AuditAction::RetrieveCodes.into_str().to_owned()),
         subject: Some(order_id.to_string()),
         ..AuditFilter::default()
     };

@@ -2,6 +2,7 @@
 
 use sqlx::PgConnection;
 use vouchsafe_audit_log::{self as audit, AuditActor};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::change_request::ChangeRequest;
 use vouchsafe_domain::ids::{ChangeRequestId, PartnerId};
 
@@ -24,7 +25,7 @@ pub(super) async fn audit_change(
     connection: &mut PgConnection,
     actor: &AuditActor,
     partner_id: Option<PartnerId>,
-    action: &'static str,
+    action: AuditAction,
     before: Option<&ChangeRequest>,
     after: &ChangeRequest,
 ) -> Result<(), sqlx::Error> {

@@ -241,7 +241,7 @@ impl<'a> DecisionRow<'a> {
         Self {
             record,
             operator: &entry.operator.operator,
-            action: entry.action.as_str(),
+            action: entry.action.into_str(),
             subject: &entry.subject,
             before: &entry.before,
             after: DecisionAfter {

@@ -12,6 +12,7 @@ use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::delivery::view::DeliveryView;
 use vouchsafe_domain::event_kind::EventKinds;
@@ -302,7 +303,7 @@ async fn write_replays(
         &mut transaction,
         actor,
         key.partner_id,
-        "webhook.replay",
+        AuditAction::ReplayEvents,
         &key.webhook_id,
         NO_STATE,
         NO_STATE,

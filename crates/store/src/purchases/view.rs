@@ -11,6 +11,7 @@ use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::purchase::view::{LastResponse, PurchaseFilter, PurchaseState, PurchaseView};
@@ -171,7 +172,7 @@ async fn end(
         transaction,
         actor,
         after.partner_id,
-        "purchase.end",
+        AuditAction::EndPurchase,
         &purchase_id,
         Some(&state_before),
         Some(&state_after),

@@ -6,6 +6,7 @@ use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::product::Sku;
 
 use super::Quarantine;
@@ -82,7 +83,7 @@ impl Quarantine {
                     vouchers: part.vouchers,
                     reason: &request.reason,
                 };
-                continuity::write_audit_entry(transaction, &actor, "stock.release", &state).await?;
+                continuity::write_audit_entry(transaction, &actor, AuditAction::ReleaseStock, &state).await?;
             }
             Ok(outcome)
         })

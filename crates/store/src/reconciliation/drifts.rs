@@ -8,6 +8,7 @@ use vouchsafe_audit_log::{self as audit, AuditActor};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::{DriftId, OrderId, PartnerId, VoucherId};
 use vouchsafe_domain::reconciliation::DriftKind;
 use vouchsafe_domain::reconciliation::drift::{Drift, DriftFilter, DriftResolution, ResolveDriftRequest};
@@ -145,7 +146,7 @@ async fn resolve(
         transaction,
         actor,
         partner_id,
-        "drift.resolve",
+        AuditAction::ResolveDrift,
         &drift.drift_id,
         Some(&before),
         Some(&after),

@@ -32,6 +32,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection};
 use time::{Date, OffsetDateTime};
 use tokio::sync::mpsc::Receiver;
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::reconciliation::RecordLine;
 use vouchsafe_domain::reconciliation::result::RecordsSource;
 
@@ -196,7 +197,7 @@ async fn compare(connection: &mut PgConnection, run: &ReconciliationRun) -> Resu
         audit::write(
             &mut transaction,
             actor,
-            "reconciliation.upload",
+            AuditAction::UploadVendorRecords,
             &subject,
             NO_STATE,
             Some(&summary),

@@ -8,6 +8,7 @@ use time::{Date, OffsetDateTime};
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::vendor::AdapterKind;
 
 use crate::reconciliation::Reconciliations;
@@ -137,7 +138,7 @@ impl Reconciliations {
                 audit::write(
                     transaction,
                     &actor,
-                    "reconciliation.run",
+                    AuditAction::RunReconciliation,
                     &subject,
                     NO_STATE,
                     NO_STATE,

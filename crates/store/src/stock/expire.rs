@@ -17,6 +17,7 @@ use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 
@@ -71,7 +72,15 @@ impl Stock {
             for (sku, expired) in expired {
                 let state = ExpiryAuditState { expired };
                 let actor = AuditActor::service();
-                audit::write(transaction, &actor, "stock.expire", &sku, NO_STATE, Some(&state)).await?;
+                audit::write(
+                    transaction,
+                    &actor,
+                    AuditAction::ExpireStock,
+                    &sku,
+                    NO_STATE,
+                    Some(&state),
+                )
+                .await?;
                 batch.expired += expired.unsigned_abs();
                 batch.skus.push(sku);
             }

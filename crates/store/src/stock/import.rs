@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 use sqlx::PgConnection;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::Currency;
 use vouchsafe_domain::product::{CodeCase, CodeIdentity};
@@ -64,8 +65,10 @@ pub(super) async fn import(
     if imported.imported > 0 {
         let sku = batch.target.sku.to_string();
         let (action, subject, sku) = match batch.origin {
-            StockOrigin::Import(_) | StockOrigin::Purchase(_) => ("stock.import", sku, None),
-            StockOrigin::Manual { order_id, .. } => ("order.fulfil", order_id.to_string(), Some(sku)),
+            StockOrigin::Import(_) | StockOrigin::Purchase(_) => (AuditAction::ImportStock, sku, None),
+            StockOrigin::Manual { order_id, .. } => {
+                (AuditAction::FulfilOrder, order_id.to_string(), Some(sku))
+            }
         };
         let named = batch.origin.batch();
         let entry = ImportAuditState {

@@ -8,6 +8,7 @@ use sqlx::PgConnection;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
@@ -253,7 +254,7 @@ async fn write_audit_entry(
     audit::write(
         connection,
         actor,
-        "stock.void",
+        AuditAction::VoidStock,
         subject,
         NO_STATE,
         Some(&VoidAuditState { voided, reason }),

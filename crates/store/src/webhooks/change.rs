@@ -5,6 +5,7 @@ use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::Webhook;
 use vouchsafe_security::vault::fingerprint::FingerprintKey;
@@ -65,7 +66,7 @@ impl Webhooks {
             .await?;
             let id = (partner_id, webhook_id);
             let urls = (Some(AuditedUrl::of(&url, &url_key)), None);
-            write_url_entry(transaction, &actor, "webhook.remove", id, urls).await?;
+            write_url_entry(transaction, &actor, AuditAction::RemoveWebhook, id, urls).await?;
             Ok(true)
         })
     }
@@ -99,7 +100,7 @@ impl Webhooks {
             if until.is_some() {
                 revoke_lease(transaction, rotation.partner_id, rotation.webhook_id).await?;
                 let id = (rotation.partner_id, rotation.webhook_id);
-                write_audit_entry(transaction, &actor, "webhook.rotate", id).await?;
+                write_audit_entry(transaction, &actor, AuditAction::RotateWebhookSecret, id).await?;
             }
             Ok(until)
         })
@@ -124,7 +125,7 @@ impl Webhooks {
             let id = (before.partner_id, webhook_id);
             set_enabled(transaction, id, true).await?;
             revoke_lease(transaction, before.partner_id, webhook_id).await?;
-            write_audit_entry(transaction, &actor, "webhook.enable", id).await?;
+            write_audit_entry(transaction, &actor, AuditAction::EnableWebhook, id).await?;
             find(None, webhook_id).fetch_optional(&mut **transaction).await
         })
     }
@@ -188,7 +189,7 @@ pub(super) async fn revoke_lease(
 pub(super) async fn write_url_entry(
     connection: &mut PgConnection,
     actor: &AuditActor,
-    action: &'static str,
+    action: AuditAction,
     (partner_id, webhook_id): (PartnerId, WebhookId),
     (before, after): (Option<AuditedUrl>, Option<AuditedUrl>),
 ) -> Result<(), sqlx::Error> {
@@ -208,7 +209,7 @@ pub(super) async fn write_url_entry(
 pub(super) async fn write_audit_entry(
     connection: &mut PgConnection,
     actor: &AuditActor,
-    action: &'static str,
+    action: AuditAction,
     (partner_id, webhook_id): (PartnerId, WebhookId),
 ) -> Result<(), sqlx::Error> {
     audit::write_of_partner(

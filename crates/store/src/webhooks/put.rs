@@ -4,6 +4,7 @@ use sqlx::PgConnection;
 use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::event_kind::EventKinds;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::Webhook;
@@ -128,9 +129,9 @@ async fn put(
         }
     };
     let action = if found.is_some() {
-        "webhook.change"
+        AuditAction::ChangeWebhook
     } else {
-        "webhook.create"
+        AuditAction::CreateWebhook
     };
     // An entry of a change that keeps the URL has no state.
     let is_url_unchanged = new_url.is_none() || old_url == new_url;

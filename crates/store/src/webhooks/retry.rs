@@ -4,6 +4,7 @@ use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
 use vouchsafe_audit_log::AuditActor;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::{boxed, transaction};
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::Webhook;
 
@@ -49,7 +50,7 @@ impl Webhooks {
                 .await?;
             make_waiting_due(transaction, before.partner_id, webhook_id).await?;
             let id = (before.partner_id, webhook_id);
-            write_audit_entry(transaction, &actor, "webhook.retry", id).await?;
+            write_audit_entry(transaction, &actor, AuditAction::RetryWebhook, id).await?;
             find(None, webhook_id).fetch_optional(&mut **transaction).await
         })
     }

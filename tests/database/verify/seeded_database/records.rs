@@ -2,7 +2,8 @@
 
 use vouchsafe_actors::ports::record::{KeyClaim, Record};
 use vouchsafe_actors::ports::store::Store as _;
-use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
+use vouchsafe_domain::audit::AuditEntry;
+use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
@@ -56,7 +57,7 @@ impl Builder {
         let by = build::operator();
         let entry = AuditEntry::on_order(
             &by,
-            DecisionAction::CancelOrder,
+            AuditAction::CancelOrder,
             "ordered twice",
             &stored.order,
             progress.order(),
