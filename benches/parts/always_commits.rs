@@ -3,9 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use vouchsafe_actors::ports::record::{Record, Verdict};
-use vouchsafe_actors::ports::store::{
-    BatchOutcome, CommitError, LaneStore, RecoverError, Store, StoreFuture, Unavailable,
-};
+use vouchsafe_actors::ports::store::{BatchOutcome, LaneStore, RecoverError, Store, StoreFuture};
 use vouchsafe_domain::cap::CapCheck;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
@@ -15,6 +13,7 @@ use vouchsafe_domain::order::StoredOrder;
 use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, StockDemand, StockRequest, UnclaimableStock};
+use vouchsafe_domain::store_error::{CommitError, Unavailable};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_simulation::build::usd;
 

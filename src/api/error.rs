@@ -7,7 +7,7 @@ use actix_web::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use actix_web::{HttpResponse, ResponseError};
 use bytes::Bytes;
 use vouchsafe_actors::flows::FlowError;
-use vouchsafe_actors::ports::store::Unavailable;
+use vouchsafe_domain::store_error::Unavailable;
 use vouchsafe_store::{InvalidMac, StoreError};
 use vouchsafe_wire::error_body::{ErrorBody, FieldError, InvalidRequest};
 use vouchsafe_wire::error_code::Code;

@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use tracing::warn;
-use vouchsafe_actors::ports::store::Unavailable;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::order::{Order, OrderStatus};
+use vouchsafe_domain::store_error::Unavailable;
 
 use super::ticker;
 use crate::service::Service;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use vouchsafe_actors::ports::store::Unavailable;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::store_error::Unavailable;
 use vouchsafe_domain::voucher::StockVoucher;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::{

@@ -29,8 +29,8 @@ use self::active::{ActiveEndpoint, NextAction};
 use self::message::{ReleaseLease, Wake};
 use super::DeliveryContext;
 use super::outbox::{DeliveryPage, FlushRequest, LeasedEndpoint};
-use crate::ports::store::Unavailable;
 use crate::supervisor::Lineage;
+use vouchsafe_domain::store_error::Unavailable;
 
 /// Timeout of one attempt, from connecting to the head of the response (contract §6).
 pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -12,7 +12,8 @@ use vouchsafe_domain::delivery::{DeliveryAttempt, SendResult, WebhookEvent, Webh
 use vouchsafe_domain::ids::{OrderId, WebhookId};
 
 use super::queue::{QueueChanges, ReadRequest};
-use crate::ports::store::{StoreFuture, Unavailable};
+use crate::ports::store::StoreFuture;
+use vouchsafe_domain::store_error::Unavailable;
 
 /// How long a lease lasts without renewal.
 pub const LEASE_DURATION: Duration = Duration::from_secs(30);

@@ -286,7 +286,7 @@ fn group_into_chunks(vouchers: Vec<Allocation>, stock_ids: &[StockId]) -> Vec<Re
 }
 
 /// Logs a failed read and maps it to a flow error.
-pub(super) fn log_unavailable(error: &crate::ports::store::Unavailable) -> FlowError {
+pub(super) fn log_unavailable(error: &vouchsafe_domain::store_error::Unavailable) -> FlowError {
     tracing::warn!(error.message = %error, "cannot read order or payout for a change");
     FlowError::Unavailable
 }

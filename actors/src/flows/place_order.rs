@@ -36,12 +36,12 @@ use vouchsafe_domain::voucher::Expiry;
 use self::draft::OrderDraft;
 use super::caps::{Acceptance, OrderCaps, OrderChecks};
 use super::idempotent::{self, FlowError};
-use crate::SPANS;
 use crate::engine::Engine;
 use crate::inventory::{StockHold, Supply};
 use crate::supervisor::DecisionDeadline;
 use crate::wallet::purse::ReserveRequest;
 use crate::wallet::{Funds, WalletHold};
+use vouchsafe_domain::spans::SPANS;
 
 /// Stock conflicts after which all shelves of the order are invalidated: other chunks may be as outdated as the one that
 /// conflicted, and the last decision must not rest on them.

@@ -25,11 +25,11 @@ use super::change::log_unavailable;
 use super::fulfil_order::{deliver_reserved, end_fulfilment, start_fulfilment};
 use super::idempotent::FlowError;
 use crate::engine::Engine;
-use crate::ports::store::Unavailable;
 use crate::ports::vendors::{
     ClaimedPurchase, ForcedResponse, OrderPurchases, PurchaseRemainder, ReservedDelivery, Vendors,
     WaitingOrder,
 };
+use vouchsafe_domain::store_error::Unavailable;
 
 /// Minimum delay before a vendor is asked about a purchase again. Up to a maximum it is a quarter of the purchase's age.
 const MIN_POLL_DELAY: Duration = Duration::from_millis(250);

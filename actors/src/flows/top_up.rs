@@ -17,11 +17,11 @@ use vouchsafe_domain::ledger::{LedgerKind, Movement};
 use vouchsafe_domain::money::{Amount, Money};
 
 use super::idempotent::{self, FlowDecision, FlowError};
-use crate::SPANS;
 use crate::engine::Engine;
 use crate::ports::record::{KeyClaim, Record};
 use crate::wallet::Funds;
 use crate::wallet::purse::{MAX_BALANCE, ReserveRequest};
+use vouchsafe_domain::spans::SPANS;
 
 /// An operator's command to post a ledger entry.
 #[derive(Debug, Clone)]

@@ -29,8 +29,9 @@ use self::message::{
 };
 use self::sale_rate::SaleRate;
 use super::shelf::{Shelf, ShelfDecision};
-use crate::ports::store::{Store, Unavailable};
+use crate::ports::store::Store;
 use crate::supervisor::{ActorRef, Lineage, Reply, WaitQueue};
+use vouchsafe_domain::store_error::Unavailable;
 
 /// Delay before a claim that failed, brought less than requested, or waits for the stock of other nodes is retried.
 const CLAIM_RETRY_DELAY: Duration = Duration::from_millis(50);

@@ -15,11 +15,12 @@ use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::StockDemand;
 use vouchsafe_domain::voucher::Expiry;
 
-use crate::SPANS;
-use crate::ports::store::{Store, Unavailable};
+use crate::ports::store::Store;
 use crate::supervisor::{
     ActorScan, ActorStats, ActorTotals, BusyActor, DecisionDeadline, DecisionError, Directory, Spawner,
 };
+use vouchsafe_domain::spans::SPANS;
+use vouchsafe_domain::store_error::Unavailable;
 
 /// The inventory actors of this node.
 pub struct Inventory {

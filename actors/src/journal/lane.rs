@@ -28,7 +28,8 @@ use super::metrics::LaneMetrics;
 use super::submission::{RecordOutcome, Submission};
 use crate::delivery::commit_notifier::CommitNotifier;
 use crate::ports::record::{Record, Verdict};
-use crate::ports::store::{BatchOutcome, CommitError, LaneStore, RecoverError};
+use crate::ports::store::{BatchOutcome, LaneStore, RecoverError};
+use vouchsafe_domain::store_error::CommitError;
 
 /// How often a batch is rewritten when its connection breaks each time and the fence reports it as not written.
 const MAX_REWRITES: u32 = 3;

@@ -33,10 +33,10 @@ pub use submission::{Hold, RecordOutcome, Ticket};
 
 use vouchsafe_domain::ids::PartnerId;
 
-use crate::SPANS;
 use crate::delivery::commit_notifier::CommitNotifier;
 use crate::ports::record::Record;
 use crate::ports::store::{LaneStore, StoreFuture};
+use vouchsafe_domain::spans::SPANS;
 
 /// Maximum number of records of a lane in flight, from decision to verdict: a full batch at the database and one behind it.
 /// Mailboxes and lanes apply no backpressure, so this bounds all of them. Requests beyond it are rejected with 503.

@@ -14,7 +14,9 @@ use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::{FulfilmentSource, Order};
 use vouchsafe_domain::product::Sku;
 
-use super::store::{StoreFuture, Unavailable};
+use vouchsafe_domain::store_error::Unavailable;
+
+use super::store::StoreFuture;
 
 /// A vendor's id, chosen by its operator.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

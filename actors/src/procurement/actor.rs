@@ -17,9 +17,9 @@ use self::message::Poll;
 use super::queue::{MAX_QUEUED, PurchaseQueue};
 use crate::engine::Engine;
 use crate::flows;
-use crate::ports::store::Unavailable;
 use crate::ports::vendors::{DuePurchase, VendorId, Vendors};
 use crate::supervisor::Lineage;
+use vouchsafe_domain::store_error::Unavailable;
 
 /// Whether the actor may read due purchases from the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

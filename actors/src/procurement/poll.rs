@@ -12,8 +12,8 @@ use tracing::warn;
 
 use super::Procurement;
 use crate::flows;
-use crate::ports::store::Unavailable;
 use crate::ports::vendors::{ReservedStock, SkuLocks, WaitingOrder};
+use vouchsafe_domain::store_error::Unavailable;
 
 /// Poll interval; bounds the delay before an order's purchase starts.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);

@@ -23,8 +23,9 @@ use vouchsafe_domain::money::{Amount, Currency};
 
 use self::message::{HoldMoney, MoneyResolution, ResolveMoney};
 use super::purse::{Purse, PurseDecision, ReserveRequest};
-use crate::ports::store::{Store, Unavailable};
+use crate::ports::store::Store;
 use crate::supervisor::{ActorRef, Lineage, Reply, WaitQueue};
+use vouchsafe_domain::store_error::Unavailable;
 
 /// Delay before a failed read is retried.
 const READ_RETRY_DELAY: Duration = Duration::from_millis(100);

@@ -15,11 +15,11 @@ use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::Currency;
 
 use self::purse::ReserveRequest;
-use crate::SPANS;
 use crate::ports::store::Store;
 use crate::supervisor::{
     ActorScan, ActorStats, ActorTotals, BusyActor, DecisionDeadline, DecisionError, Directory, Spawner,
 };
+use vouchsafe_domain::spans::SPANS;
 
 /// The wallet actors of this node.
 pub struct Wallets {

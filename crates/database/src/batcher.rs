@@ -17,7 +17,7 @@ use futures_util::FutureExt as _;
 use sqlx::PgPool;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::{Instant, sleep};
-use vouchsafe_actors::ports::store::Unavailable;
+use vouchsafe_domain::store_error::Unavailable;
 
 use super::connection_pool::{ACQUIRE_TIMEOUT, ConnectionPool, DEADLINE, PoolLimits};
 use super::database::Database;

@@ -17,7 +17,7 @@ use sqlx::query::{Map, Query};
 use sqlx::{Connection as _, PgConnection, PgPool, Postgres};
 use tokio::runtime::Handle;
 use tracing::{Instrument as _, debug_span};
-use vouchsafe_actors::SPANS;
+use vouchsafe_domain::spans::SPANS;
 
 use super::boxed;
 use super::connection_class::{ConnectionClass, ConnectionMetrics, ConnectionSettings};

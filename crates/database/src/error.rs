@@ -6,7 +6,7 @@
 use std::io::{self, ErrorKind};
 
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
-use vouchsafe_actors::ports::store::{CommitError, Unavailable};
+use vouchsafe_domain::store_error::{CommitError, Unavailable};
 
 /// Failure of an operation on the database, by what is known about its effect.
 #[derive(Debug, thiserror::Error)]

@@ -52,9 +52,11 @@ pub mod sandbox_fault;
 pub mod schema;
 pub mod scope;
 pub mod search;
+pub mod spans;
 #[cfg(feature = "sqlx")]
 mod sql;
 pub mod stock;
+pub mod store_error;
 pub mod stored;
 #[cfg(feature = "utoipa")]
 pub mod text_schema;

@@ -9,12 +9,11 @@ use std::time::Duration;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, PgConnection};
 use vouchsafe_actors::ports::record::{Record, StaleReason, Verdict};
-use vouchsafe_actors::ports::store::{
-    BatchOutcome, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable,
-};
+use vouchsafe_actors::ports::store::{BatchOutcome, LaneStore, RecoverError, StoreFuture};
 use vouchsafe_audit_log::AuditActor;
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::store_error::{CommitError, Unavailable};
 
 use super::commit::{Fence, commit_batch};
 use super::connection_pool::timeout_error;

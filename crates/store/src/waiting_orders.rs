@@ -9,10 +9,11 @@ use vouchsafe_database::query::to_bigint;
 
 use sqlx::pool::PoolConnection;
 use sqlx::{Executor as _, PgConnection, Postgres};
-use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
+use vouchsafe_actors::ports::store::StoreFuture;
 use vouchsafe_actors::ports::vendors::{OrderPurchases, SkuLocks, WaitingOrder};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::store_error::Unavailable;
 
 use super::database::Database;
 

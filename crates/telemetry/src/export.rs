@@ -22,8 +22,8 @@ use tracing::{Metadata, Span, warn};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::layer::Layer as _;
-use vouchsafe_actors::SPANS;
 use vouchsafe_domain::error_chain::describe_chain;
+use vouchsafe_domain::spans::SPANS;
 use vouchsafe_http_client::tls;
 use vouchsafe_security::environment::Environment;
 

@@ -11,8 +11,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 use vouchsafe_actors::delivery::Deliveries;
 use vouchsafe_actors::delivery::commit_notifier::CommitNotifier;
-use vouchsafe_actors::ports::store::Unavailable;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
+use vouchsafe_domain::store_error::Unavailable;
 use vouchsafe_store::{EndpointRoster, PgNode};
 
 use crate::metrics::EndpointMetrics;

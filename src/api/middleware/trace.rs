@@ -7,7 +7,7 @@ use actix_web::error::InternalError;
 use actix_web::http::Method;
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 use tracing::{Instrument as _, Span, error_span};
-use vouchsafe_actors::SPANS;
+use vouchsafe_domain::spans::SPANS;
 
 use crate::metrics::ExemplarLabels;
 use vouchsafe_telemetry::trace::{TRACE_ID, Traceparent, parse_traceparent, random_trace_id};

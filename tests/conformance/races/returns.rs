@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 
 use vouchsafe_actors::ports::record::{Record, Verdict};
-use vouchsafe_actors::ports::store::CommitError;
 use vouchsafe_domain::product::CodeScope;
 use vouchsafe_domain::stock::{ClaimedStock, UnclaimableStock};
+use vouchsafe_domain::store_error::CommitError;
 use vouchsafe_domain::voucher::StockVoucher;
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use vouchsafe_security::vault::data_key::{DataKey, KeyId, KeyPurpose};

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use tracing::{error, warn};
 use uuid::Uuid;
-use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
+use vouchsafe_actors::ports::store::StoreFuture;
 use vouchsafe_actors::ports::vendors::{
     ClaimedPurchase, DuePurchase, ForcedResponse, PurchaseRemainder, ReservedStock, SkuLocks, VendorCapacity,
     VendorId, Vendors, WaitingOrder,
@@ -33,6 +33,7 @@ use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::purchase::view::LastResponse;
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 use vouchsafe_domain::sandbox_fault::{FaultKind, SandboxFaults};
+use vouchsafe_domain::store_error::Unavailable;
 use vouchsafe_domain::vendor::{AdapterKind, Vendor, VendorNetwork};
 use vouchsafe_store::StoreError;
 use vouchsafe_store::keyring::Keyring;

@@ -1,8 +1,8 @@
 //! Conformance cases: rows that a commit writes, and its atomicity.
 
 use vouchsafe_actors::ports::record::Verdict;
-use vouchsafe_actors::ports::store::CommitError;
 use vouchsafe_domain::stock::StockRequest;
+use vouchsafe_domain::store_error::CommitError;
 use vouchsafe_domain::voucher::Expiry;
 
 use super::fixture::{

@@ -4,13 +4,14 @@ use std::future::Future;
 use std::sync::Arc;
 
 use vouchsafe_actors::ports::record::{Record, StaleReason, Verdict};
-use vouchsafe_actors::ports::store::{CommitError, Store};
+use vouchsafe_actors::ports::store::Store;
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::{WalletKey, WalletState};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
+use vouchsafe_domain::store_error::CommitError;
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
 use super::lane_client::LaneClient;

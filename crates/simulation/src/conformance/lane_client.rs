@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use vouchsafe_actors::ports::record::{Record, Verdict};
-use vouchsafe_actors::ports::store::{
-    BatchOutcome, CommitError, LaneStore, RecoverError, Store, StoreFuture,
-};
+use vouchsafe_actors::ports::store::{BatchOutcome, LaneStore, RecoverError, Store, StoreFuture};
 use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::store_error::CommitError;
 
 pub struct LaneClient {
     lane: Box<dyn LaneStore>,

@@ -1,7 +1,8 @@
 //! Conformance cases: lane recovery after an unknown outcome, and fencing of late statements.
 
 use vouchsafe_actors::ports::record::{StaleReason, Verdict};
-use vouchsafe_actors::ports::store::{BatchOutcome, CommitError, RecoverError};
+use vouchsafe_actors::ports::store::{BatchOutcome, RecoverError};
+use vouchsafe_domain::store_error::CommitError;
 
 use super::fixture::{
     Fixture, INITIAL_BALANCE, NODE, STALE_BALANCE, assert_blocked, assert_committed, other_response,

@@ -23,8 +23,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use vouchsafe_actors::ports::record::{PayoutChange, Record, StaleReason, Verdict};
-use vouchsafe_actors::ports::store::CommitError;
 use vouchsafe_domain::ids::{OrderId, PayoutId};
+use vouchsafe_domain::store_error::CommitError;
 use vouchsafe_domain::voucher::StockVoucher;
 
 use self::verify::{

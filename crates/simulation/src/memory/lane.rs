@@ -4,10 +4,9 @@
 
 use vouchsafe_actors::journal::{MAX_BATCH_RECORDS, MAX_BATCH_VOUCHERS};
 use vouchsafe_actors::ports::record::{Record, StaleReason, Verdict};
-use vouchsafe_actors::ports::store::{
-    BatchOutcome, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable,
-};
+use vouchsafe_actors::ports::store::{BatchOutcome, LaneStore, RecoverError, StoreFuture};
 use vouchsafe_domain::idempotency::StoredResponse;
+use vouchsafe_domain::store_error::{CommitError, Unavailable};
 
 use super::MemoryDatabase;
 use super::batch::{BatchHeader, SentBatch};

@@ -10,9 +10,10 @@ use vouchsafe_actors::delivery::outbox::{
 };
 use vouchsafe_actors::delivery::queue::ReadRequest;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
-use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
+use vouchsafe_actors::ports::store::StoreFuture;
 use vouchsafe_domain::delivery::{CommittedEvents, SealedSecret, WebhookEvent, WebhookTarget};
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
+use vouchsafe_domain::store_error::Unavailable;
 
 use super::MemoryDatabase;
 use super::endpoint::{Delivery, Endpoint};

@@ -3,7 +3,7 @@
 //! Reads see only committed rows; each of them may be slow or fail.
 
 use uuid::Uuid;
-use vouchsafe_actors::ports::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
+use vouchsafe_actors::ports::store::{LaneStore, RecoverError, Store, StoreFuture};
 use vouchsafe_domain::cap::CapCheck;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
@@ -13,6 +13,7 @@ use vouchsafe_domain::order::StoredOrder;
 use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{ClaimedStock, StockDemand, StockRequest};
+use vouchsafe_domain::store_error::Unavailable;
 use vouchsafe_domain::voucher::StockVoucher;
 
 use super::MemoryDatabase;

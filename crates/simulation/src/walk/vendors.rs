@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 pub use self::faults::VendorFault;
-use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
+use vouchsafe_actors::ports::store::StoreFuture;
 use vouchsafe_actors::ports::vendors::{
     ClaimedPurchase, DuePurchase, ForcedResponse, PurchaseRemainder, ReservedStock, SkuLocks, VendorCapacity,
     VendorId, Vendors, WaitingOrder,
@@ -23,6 +23,7 @@ use vouchsafe_domain::clock::Clock as _;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::store_error::Unavailable;
 
 use self::records::PurchaseRecords;
 use super::clock::TestClock;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use vouchsafe_actors::ports::record::{Record, Verdict};
-use vouchsafe_actors::ports::store::{BatchOutcome, CommitError, LaneStore, Store};
+use vouchsafe_actors::ports::store::{BatchOutcome, LaneStore, Store};
+use vouchsafe_domain::store_error::CommitError;
 use vouchsafe_simulation::{Fault, MemoryDatabase, build};
 
 const SECOND: Duration = Duration::from_secs(1);

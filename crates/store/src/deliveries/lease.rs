@@ -8,9 +8,9 @@ use vouchsafe_database::boxed;
 use sqlx::PgPool;
 use vouchsafe_actors::delivery::outbox::{LEASE_DURATION, Lease, LeasedEndpoint};
 use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
-use vouchsafe_actors::ports::store::Unavailable;
 use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
+use vouchsafe_domain::store_error::Unavailable;
 
 use super::interval;
 use crate::node::PgNode;

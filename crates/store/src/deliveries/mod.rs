@@ -33,8 +33,9 @@ use std::sync::Arc;
 use sqlx::postgres::types::PgInterval;
 use tokio::sync::Semaphore;
 use vouchsafe_actors::delivery::outbox::{DeliveryPage, FlushRequest, LeasedEndpoint, Outbox};
-use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
+use vouchsafe_actors::ports::store::StoreFuture;
 use vouchsafe_domain::ids::WebhookId;
+use vouchsafe_domain::store_error::Unavailable;
 
 use self::endpoint::LeaseHolder;
 use super::database::Database;

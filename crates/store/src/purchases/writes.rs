@@ -13,12 +13,12 @@ use std::time::Duration;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
-use vouchsafe_actors::ports::store::Unavailable;
 use vouchsafe_actors::ports::vendors::{ClaimedPurchase, ReservedDelivery};
 use vouchsafe_database::boxed;
 use vouchsafe_database::error::describe;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::FulfilmentSource;
+use vouchsafe_domain::store_error::Unavailable;
 
 use super::NewPurchase;
 use super::answers::PurchaseUpdate;

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use vouchsafe_actors::ports::record::{
     OrderChange, PayoutChange, Record, ReturnedVoucher, StaleReason, Verdict,
 };
-use vouchsafe_actors::ports::store::CommitError;
 use vouchsafe_domain::cap::CapCounter;
 use vouchsafe_domain::ids::{PartnerId, StockId};
 use vouchsafe_domain::ledger::WalletKey;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::payout::PayoutStatus;
+use vouchsafe_domain::store_error::CommitError;
 use vouchsafe_domain::voucher::StockVoucher;
 
 use super::issued_vouchers;
