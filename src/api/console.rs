@@ -26,17 +26,18 @@ use vouchsafe_console::{
     ASSET_HEADERS, AdminApi, ApiBody, ApiRequest, ApiResponse, Error, PAGE_HEADERS, Request as PageRequest,
     Response, SentForms, Viewer,
 };
+use vouchsafe_telemetry::trace::current_trace_id;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::operation::ADMIN_PREFIX;
 
 use self::form_reader::{FileStream, ReceivedForm};
 use super::error::{ApiError, ErrorCode};
 use super::middleware::operator::{EndedSession, Operator, authenticate_page};
+use super::operator::configure_authenticated_routes;
 use super::operator::monitoring::follow_feed;
-use super::operator::{ADMIN_PREFIX, configure_authenticated_routes};
 use super::routing::{resource, route_not_found};
 use crate::live::FeedFormat;
 use crate::service::Service;
-use vouchsafe_telemetry::trace::current_trace_id;
 
 /// Forms of all workers.
 static SENT_FORMS: LazyLock<SentForms> = LazyLock::new(SentForms::default);

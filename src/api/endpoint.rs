@@ -1,55 +1,47 @@
-//! Endpoints: a handler with its OpenAPI operation. Routing and document are built from the same table.
+//! Endpoints: operations of the wire format, each with its handler.
 
 use actix_web::dev::Handler;
 use actix_web::http::Method;
 use actix_web::{FromRequest, Resource, Responder, Route, web};
-use utoipa::openapi::HttpMethod;
-
-use vouchsafe_api_docs::openapi::Operation;
+use vouchsafe_wire::operation::{self, Operation};
 
 use super::routing::resource;
 
 /// A method of a path.
 pub(crate) struct Endpoint {
-    pub(super) method: Method,
+    pub(super) method: operation::Method,
     pub(super) path: &'static str,
     route: Route,
-    describe: fn(Operation) -> Operation,
 }
-
-/// A table of endpoints: `METHOD "path" => handler, description;`.
-macro_rules! endpoints {
-    ($($method:ident $path:literal => $handler:expr, $describe:expr;)+) => {
-        vec![$($crate::api::endpoint::Endpoint::new(
-            ::actix_web::http::Method::$method,
-            $path,
-            $handler,
-            $describe,
-        ),)+]
-    };
-}
-
-pub(crate) use endpoints;
 
 impl Endpoint {
-    pub(crate) fn new<F, Args>(
-        method: Method,
-        path: &'static str,
-        handler: F,
-        describe: fn(Operation) -> Operation,
-    ) -> Self
+    pub(crate) fn new<Access, F, Args>(operation: &operation::Route<Access>, handler: F) -> Self
     where
         F: Handler<Args>,
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
-        let route = web::method(method.clone()).to(handler);
         Self {
-            method,
-            path,
-            route,
-            describe,
+            method: operation.method,
+            path: operation.path,
+            route: web::method(actix_method(operation.method)).to(handler),
         }
+    }
+
+    /// An endpoint that requires nothing of a caller.
+    pub(crate) fn public<Q, R, F, Args>(operation: &Operation<Q, R, ()>, handler: F) -> Self
+    where
+        F: Handler<Args>,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        Self::new(&operation.route, handler)
+    }
+
+    /// Method and path below a prefix.
+    #[cfg(test)]
+    pub(crate) fn label(&self, prefix: &str) -> String {
+        format!("{} {prefix}{}", <&str>::from(self.method), self.path)
     }
 
     /// Changes the route, for example to add middleware.
@@ -59,23 +51,16 @@ impl Endpoint {
             ..self
         }
     }
+}
 
-    /// Whether it changes nothing.
-    pub(crate) fn is_read(&self) -> bool {
-        self.method == Method::GET || self.method == Method::HEAD
-    }
-
-    /// The operation of the document, in a scope with this prefix.
-    pub(crate) fn operation(&self, prefix: &str) -> Operation {
-        let method = match self.method {
-            Method::HEAD => HttpMethod::Head,
-            Method::POST => HttpMethod::Post,
-            Method::PUT => HttpMethod::Put,
-            Method::PATCH => HttpMethod::Patch,
-            Method::DELETE => HttpMethod::Delete,
-            _ => HttpMethod::Get,
-        };
-        (self.describe)(Operation::new(method, format!("{prefix}{}", self.path)))
+fn actix_method(method: operation::Method) -> Method {
+    match method {
+        operation::Method::Get => Method::GET,
+        operation::Method::Head => Method::HEAD,
+        operation::Method::Post => Method::POST,
+        operation::Method::Put => Method::PUT,
+        operation::Method::Patch => Method::PATCH,
+        operation::Method::Delete => Method::DELETE,
     }
 }
 
@@ -100,10 +85,7 @@ pub(crate) fn register(config: &mut web::ServiceConfig, endpoints: impl IntoIter
 
 /// The resource of the endpoints of one path.
 fn resource_of(endpoints: Vec<Endpoint>) -> Resource {
-    let mut methods: Vec<&str> = endpoints
-        .iter()
-        .map(|endpoint| endpoint.method.as_str())
-        .collect();
+    let mut methods: Vec<&str> = endpoints.iter().map(|endpoint| endpoint.method.into()).collect();
     methods.sort_unstable();
     let empty = resource(endpoints[0].path, &methods.join(", "));
     endpoints

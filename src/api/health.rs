@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use actix_web::{HttpResponse, web};
-use vouchsafe_api_docs::openapi::health;
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::health::HealthBody;
+use vouchsafe_wire::health::{GET_HEALTH, GET_READINESS, HEAD_HEALTH, HEAD_READINESS, HealthBody};
 
-use super::endpoint::{Endpoint, endpoints};
+use super::endpoint::Endpoint;
 use super::error::ApiError;
 use crate::service::Service;
 
@@ -15,13 +14,13 @@ use crate::service::Service;
 const PING_DEADLINE: Duration = Duration::from_secs(1);
 
 /// Both routes for GET and, because many load balancers use it, HEAD.
-pub(super) fn endpoints() -> Vec<Endpoint> {
-    endpoints! {
-        GET "/healthz" => liveness, health::liveness;
-        HEAD "/healthz" => liveness, |operation| health::liveness(operation).id("headHealth");
-        GET "/readyz" => readiness, health::readiness;
-        HEAD "/readyz" => readiness, |operation| health::readiness(operation).id("headReadiness");
-    }
+pub(super) fn endpoints() -> [Endpoint; 4] {
+    [
+        Endpoint::public(&GET_HEALTH, liveness),
+        Endpoint::public(&HEAD_HEALTH, liveness),
+        Endpoint::public(&GET_READINESS, readiness),
+        Endpoint::public(&HEAD_READINESS, readiness),
+    ]
 }
 
 /// `GET /healthz`.

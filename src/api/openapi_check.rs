@@ -62,6 +62,16 @@ pub(crate) fn assert_complete(document: &Value) {
     }
 }
 
+/// The document has exactly these operations, given as method and path.
+pub(crate) fn assert_documented(document: &Value, operations: impl Iterator<Item = String>) {
+    let paths = document["paths"].as_object().unwrap().iter();
+    let documented = paths.flat_map(|(path, item)| {
+        let methods = item.as_object().unwrap().keys();
+        methods.map(move |method| format!("{} {path}", method.to_uppercase()))
+    });
+    assert_eq!(documented.collect::<BTreeSet<_>>(), operations.collect());
+}
+
 /// Each webhook has an example that matches its schema.
 fn assert_examples_of_webhooks(document: &Value) {
     for (name, item) in document["webhooks"].as_object().into_iter().flatten() {

@@ -1,5 +1,5 @@
-//! OpenAPI documents, JSON Schemas and documentation pages of both listeners. The routes themselves, and the table that joins each
-//! with its description here, are in the service's crate.
+//! OpenAPI documents, JSON Schemas and documentation pages of both listeners, from the operations of the wire format, with prose and
+//! examples.
 
 mod examples;
 pub mod openapi;

@@ -1,7 +1,24 @@
-//! Response body of the health checks.
+//! Operations of both listeners without authentication: health checks and the OpenAPI document.
 
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::operation::{Method, Operation};
+
+pub const GET_HEALTH: Operation<(), HealthBody, ()> =
+    Operation::new(Method::Get, "/healthz", (), "getHealth", "Check liveness");
+pub const HEAD_HEALTH: Operation<(), HealthBody, ()> = GET_HEALTH.head("headHealth");
+pub const GET_READINESS: Operation<(), HealthBody, ()> =
+    Operation::new(Method::Get, "/readyz", (), "getReadiness", "Check readiness");
+pub const HEAD_READINESS: Operation<(), HealthBody, ()> = GET_READINESS.head("headReadiness");
+pub const GET_OPEN_API: Operation<(), (), ()> = Operation::new(
+    Method::Get,
+    "/openapi.json",
+    (),
+    "getOpenApi",
+    "Get this document",
+);
+pub const HEAD_OPEN_API: Operation<(), (), ()> = GET_OPEN_API.head("headOpenApi");
 
 /// The health of the service.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,4 +1,4 @@
-//! Wire format of both listeners: request and response bodies, list filters, cursors, limits, error codes.
+//! Wire format of both listeners: operations, request and response bodies, list filters, cursors, limits, error codes.
 //!
 //! Plain data and pure functions: no web framework, database or actor.
 
@@ -12,6 +12,7 @@ pub mod filter;
 pub mod health;
 pub mod json;
 pub mod limit;
+pub mod operation;
 pub mod operator;
 pub mod page;
 pub mod partner;

@@ -5,18 +5,31 @@ use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::product::view::ProductView;
 use vouchsafe_store::{PutCategoryOutcome, PutProductOutcome};
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::catalogue;
 use vouchsafe_wire::operator::categories::CategoryRequest;
 use vouchsafe_wire::operator::products::ProductRequest;
 
 use super::body::Json;
 use super::config_change;
+use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::endpoint::bind;
 use crate::service::Service;
 
+pub(super) fn endpoints() -> [Endpoint; catalogue::OPERATIONS.len()] {
+    [
+        bind(catalogue::LIST_CATEGORIES, list_categories),
+        bind(catalogue::PUT_CATEGORY, put_category),
+        bind(catalogue::LIST_PRODUCTS, list_products),
+        bind(catalogue::GET_PRODUCT, get_product),
+        bind(catalogue::PUT_PRODUCT, put_product),
+    ]
+}
+
 /// `GET /categories`.
-pub(super) async fn list_categories(
+async fn list_categories(
     service: web::Data<Service>,
     _operator: Operator,
     ListRequest { page, .. }: ListRequest,
@@ -26,7 +39,7 @@ pub(super) async fn list_categories(
 }
 
 /// `PUT /categories/{category_id}`: 201 if created, 200 if replaced.
-pub(super) async fn put_category(
+async fn put_category(
     service: web::Data<Service>,
     operator: Operator,
     category_id: web::Path<String>,
@@ -51,7 +64,7 @@ pub(super) async fn put_category(
 }
 
 /// `GET /products`.
-pub(super) async fn list_products(
+async fn list_products(
     service: web::Data<Service>,
     _operator: Operator,
     ListRequest { page, .. }: ListRequest,
@@ -66,7 +79,7 @@ pub(super) async fn list_products(
 }
 
 /// `GET /products/{product_id}`.
-pub(super) async fn get_product(
+async fn get_product(
     service: web::Data<Service>,
     _operator: Operator,
     product_id: web::Path<String>,
@@ -82,7 +95,7 @@ pub(super) async fn get_product(
 }
 
 /// `PUT /products/{product_id}`: 201 if created, 200 if replaced.
-pub(super) async fn put_product(
+async fn put_product(
     service: web::Data<Service>,
     operator: Operator,
     product_id: web::Path<String>,

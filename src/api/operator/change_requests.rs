@@ -20,6 +20,7 @@ use vouchsafe_security::vault::seal::sealed_key_id;
 use vouchsafe_store::AuditActor;
 use vouchsafe_store::change_requests::{ChangeOutcome, StoredChangeRequest};
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::change_requests;
 use vouchsafe_wire::operator::decision::DeclineRequest;
 
 use super::body::OptionalJson;
@@ -32,13 +33,24 @@ use super::partners::TermsChange;
 use super::payouts::DecisionOnPayout;
 use super::vendors::VendorPut;
 use super::wallets::WalletPosting;
+use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::{Operator, audit_actor};
+use crate::api::operator::endpoint::bind;
 use crate::service::Service;
 
+pub(super) fn endpoints() -> [Endpoint; change_requests::OPERATIONS.len()] {
+    [
+        bind(change_requests::LIST_CHANGE_REQUESTS, list),
+        bind(change_requests::GET_CHANGE_REQUEST, get),
+        bind(change_requests::CONFIRM_CHANGE_REQUEST, confirm),
+        bind(change_requests::DECLINE_CHANGE_REQUEST, decline),
+    ]
+}
+
 /// `GET /requests`: newest first.
-pub(super) async fn list(
+async fn list(
     service: web::Data<Service>,
     ListRequest { page, filter }: ListRequest<ChangeRequestFilter>,
 ) -> Result<HttpResponse, ApiError> {
@@ -55,10 +67,7 @@ pub(super) async fn list(
 }
 
 /// `GET /requests/{request_id}`.
-pub(super) async fn get(
-    service: web::Data<Service>,
-    request_id: web::Path<String>,
-) -> Result<HttpResponse, ApiError> {
+async fn get(service: web::Data<Service>, request_id: web::Path<String>) -> Result<HttpResponse, ApiError> {
     let StoredChangeRequest {
         mut request, sealed, ..
     } = find(&service, &request_id).await?;
@@ -80,7 +89,7 @@ async fn describe(service: &Service, request: &mut ChangeRequest, sealed: &[u8])
 }
 
 /// `POST /requests/{request_id}/confirm`: carries the change out, and responds as its route does.
-pub(super) async fn confirm(
+async fn confirm(
     service: web::Data<Service>,
     operator: Operator,
     request_id: web::Path<String>,
@@ -173,7 +182,7 @@ async fn carry_out_and_finish(
 }
 
 /// `POST /requests/{request_id}/decline`.
-pub(super) async fn decline(
+async fn decline(
     service: web::Data<Service>,
     operator: Operator,
     request_id: web::Path<String>,

@@ -10,7 +10,7 @@ use vouchsafe_wire::partner::credentials::RotateCredentialBody;
 
 use super::body::OptionalJson;
 use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit, to_description};
-use super::credentials::{issued_before, limit_reached, not_found};
+use super::credential_errors::{issued_before, limit_reached, not_found};
 use crate::api::credential_rotation::{self, PreviousCredential, RotationRefusal};
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;

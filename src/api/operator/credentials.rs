@@ -12,9 +12,10 @@ use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_security::credential::Credential;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
-use vouchsafe_store::{AuditActor, CertificationPolicy, IssueOutcome, MAX_LIVE_CREDENTIALS};
+use vouchsafe_store::{AuditActor, CertificationPolicy, IssueOutcome};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::WholeList;
+use vouchsafe_wire::operator::credentials;
 use vouchsafe_wire::operator::credentials::{
     CredentialBody, IssueCredentialRequest, IssuedCredential, RevocationQuery,
 };
@@ -22,13 +23,26 @@ use vouchsafe_wire::operator::limit_use::LimitUse;
 
 use super::body::OptionalJson;
 use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit, to_description};
+use super::credential_errors::{issued_before, limit_reached, not_found};
 use super::wallets::PartnerList;
 use super::{config_change, partner_id};
 use crate::api::credential_rotation::generate_key_pair;
+use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, ValidatedQuery, list_response, sorted_list_response};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::credential_rotation;
+use crate::api::operator::endpoint::bind;
 use crate::service::Service;
+
+pub(super) fn endpoints() -> [Endpoint; credentials::OPERATIONS.len()] {
+    [
+        bind(credentials::LIST_CREDENTIALS, list),
+        bind(credentials::ISSUE_CREDENTIAL, issue),
+        bind(credentials::REVOKE_CREDENTIAL, revoke),
+        bind(credentials::ROTATE_CREDENTIAL, credential_rotation::rotate),
+    ]
+}
 
 /// Generates a credential: the row to store, and the response with the secret.
 pub(super) fn generate_credential(
@@ -51,7 +65,7 @@ pub(super) fn generate_credential(
 }
 
 /// `POST /partners/{partner_id}/credentials`.
-pub(super) async fn issue(
+async fn issue(
     service: web::Data<Service>,
     operator: Operator,
     partner_id: web::Path<String>,
@@ -164,14 +178,6 @@ impl ConfirmableChange for CredentialIssue {
     }
 }
 
-/// The error of a second confirmation.
-pub(super) fn issued_before(credential_id: CredentialId) -> ApiError {
-    let message = format!(
-        "an earlier confirmation has issued {credential_id}; if the response with its secret was lost, revoke it and request another credential"
-    );
-    ApiError::new(Code::CredentialIssuedBefore, message)
-}
-
 fn certification_policy(service: &Service) -> CertificationPolicy {
     match service.environment {
         Environment::Sandbox => CertificationPolicy::NotRequired,
@@ -186,14 +192,8 @@ fn uncertified() -> ApiError {
     )
 }
 
-pub(super) fn limit_reached() -> ApiError {
-    let message =
-        format!("the partner has {MAX_LIVE_CREDENTIALS} valid credentials, which is the limit; revoke one");
-    ApiError::new(Code::CredentialLimitReached, message)
-}
-
 /// `GET /partners/{partner_id}/credentials`: newest first, including revoked and ended ones.
-pub(super) async fn list(
+async fn list(
     service: web::Data<Service>,
     _operator: Operator,
     partner_id: web::Path<String>,
@@ -216,7 +216,7 @@ pub(super) async fn list(
 }
 
 /// `DELETE /credentials/{credential_id}`: also if it is revoked already.
-pub(super) async fn revoke(
+async fn revoke(
     service: web::Data<Service>,
     operator: Operator,
     credential_id: web::Path<String>,
@@ -238,11 +238,4 @@ pub(super) async fn revoke(
     });
     let revocation = revocation.await?.ok_or_else(not_found)?;
     Ok(HttpResponse::Ok().json(revocation))
-}
-
-pub(super) fn not_found() -> ApiError {
-    ApiError::new(
-        Code::CredentialNotFound,
-        "no such credential; GET /admin/v1/partners/{partner_id}/credentials lists those of a partner",
-    )
 }

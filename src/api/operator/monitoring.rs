@@ -14,15 +14,37 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::operator::actors::ActorsQuery;
 use vouchsafe_wire::operator::live::{LiveEvent, Overview, SampleList, SamplesQuery};
+use vouchsafe_wire::operator::monitoring;
 use vouchsafe_wire::operator::refusals::{RefusalCount, RefusalsQuery};
 use vouchsafe_wire::operator::stock::level::LevelBody;
 
+use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, ValidatedQuery, sorted_list_response};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::endpoint::bind;
+use crate::api::operator::{actors, audit, nodes, search};
 use crate::live::{Feed, FeedFormat};
 use crate::live_actors::list_actors;
 use crate::service::Service;
+
+pub(super) fn endpoints() -> [Endpoint; monitoring::OPERATIONS.len()] {
+    [
+        bind(monitoring::SEARCH, search::find),
+        bind(monitoring::GET_OVERVIEW, overview),
+        bind(monitoring::LIST_SAMPLES, samples),
+        bind(monitoring::FOLLOW_LIVE_FEED, follow),
+        bind(monitoring::LIST_SETTINGS, list_settings),
+        bind(monitoring::LIST_REFUSALS, list_refusals),
+        bind(monitoring::LIST_ACTORS, actors::list),
+        bind(monitoring::GET_ACTOR, actors::get),
+        bind(monitoring::LIST_NODES, nodes::list),
+        bind(monitoring::LIST_LANES, nodes::list_lanes),
+        bind(monitoring::LIST_AUDIT, audit::list),
+        bind(monitoring::LIST_AUDIT_CHECKPOINTS, audit::list_checkpoints),
+        bind(monitoring::WRITE_AUDIT_CHECKPOINT, audit::write_checkpoint),
+    ]
+}
 
 /// After this time a feed ends and its client connects again, so that the token is checked again; a feed with a session goes on if that
 /// has not ended.
@@ -40,7 +62,7 @@ const FEED_START: &[u8] = b"retry: 1000\n\n";
 const EVENT_STREAM: &str = "text/event-stream";
 
 /// `GET /overview`.
-pub(super) async fn overview(service: web::Data<Service>) -> Result<HttpResponse, ApiError> {
+async fn overview(service: web::Data<Service>) -> Result<HttpResponse, ApiError> {
     let work = service.operator_store.count_open_work().await?;
     let catalogue = service.catalogue.current();
     let low_stock = service.live.low_stock().into_iter().filter_map(|(level, sales)| {
@@ -59,7 +81,7 @@ pub(super) async fn overview(service: web::Data<Service>) -> Result<HttpResponse
 }
 
 /// `GET /settings`.
-pub(super) async fn list_settings(
+async fn list_settings(
     service: web::Data<Service>,
     ListRequest { page, .. }: ListRequest<WholeList>,
 ) -> Result<HttpResponse, ApiError> {
@@ -69,7 +91,7 @@ pub(super) async fn list_settings(
 }
 
 /// `GET /samples`.
-pub(super) async fn samples(
+async fn samples(
     service: web::Data<Service>,
     ValidatedQuery(query): ValidatedQuery<SamplesQuery>,
 ) -> HttpResponse {
@@ -79,7 +101,7 @@ pub(super) async fn samples(
 }
 
 /// `GET /refusals`.
-pub(super) async fn list_refusals(
+async fn list_refusals(
     service: web::Data<Service>,
     ListRequest { page, filter }: ListRequest<RefusalsQuery>,
 ) -> Result<HttpResponse, ApiError> {
@@ -94,7 +116,7 @@ pub(super) async fn list_refusals(
 }
 
 /// `GET /live`: one event as JSON, or a stream of them for a client that accepts it.
-pub(super) async fn follow(
+async fn follow(
     service: web::Data<Service>,
     operator: Operator,
     request: HttpRequest,

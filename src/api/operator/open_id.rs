@@ -18,7 +18,7 @@ use vouchsafe_sign_in::oidc::{Identity, OidcError, OidcProvider, PendingSignIn, 
 use vouchsafe_store::operators::{ProviderIdentity, ProviderSignIn};
 use vouchsafe_wire::error_code::Code;
 
-use super::operators::generate_token;
+use super::account::generate_token;
 use super::sign_in::{SignInQuery, failure, new_session, redirect, refusal, start_browser_session};
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{check_sessions_permitted, find_cookie};

@@ -16,22 +16,43 @@ use vouchsafe_store::operators::{IssueTokenOutcome, MAX_LIVE_TOKENS, NewOperator
 use vouchsafe_telemetry::trace;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::WholeList;
+use vouchsafe_wire::operator::operators;
 use vouchsafe_wire::operator::operators::{
     ActivationRequest, IssueTokenRequest, IssuedOperatorToken, NewOperator, OperatorPatch,
 };
 
+use super::account::{check_exists, check_is_account, generate_token, operator_not_found, parse_name};
 use super::body::{Json, OptionalJson};
 use super::confirmable_change::{
     ChangeDescription, ConfirmableChange, Safeguard, submit, submit_with, to_description,
 };
+use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
 use crate::api::middleware::operator::{NO_TOKEN, Operator, bearer_token};
 use crate::api::middleware::security_events::reject;
+use crate::api::operator::endpoint::bind;
+use crate::api::operator::sessions;
 use crate::service::Service;
 
+pub(super) fn endpoints() -> [Endpoint; operators::OPERATIONS.len()] {
+    [
+        bind(operators::LIST_OPERATORS, list),
+        bind(operators::CREATE_OPERATOR, create),
+        bind(operators::CHANGE_OPERATOR, change),
+        bind(operators::LIST_OPERATOR_TOKENS, list_tokens),
+        bind(operators::ISSUE_OPERATOR_TOKEN, issue_token),
+        bind(operators::REVOKE_OPERATOR_TOKEN, revoke_token),
+        bind(operators::LIST_OPERATOR_IDENTITIES, list_identities),
+        bind(operators::UNLINK_OPERATOR_IDENTITIES, unlink_identities),
+        bind(operators::ISSUE_SIGN_IN_LINK, sessions::issue_link),
+        bind(operators::LIST_OPERATOR_SESSIONS, sessions::list),
+        bind(operators::END_OPERATOR_SESSION, sessions::end),
+    ]
+}
+
 /// `GET /operators`.
-pub(super) async fn list(
+async fn list(
     service: web::Data<Service>,
     ListRequest { page, .. }: ListRequest,
 ) -> Result<HttpResponse, ApiError> {
@@ -40,7 +61,7 @@ pub(super) async fn list(
 }
 
 /// `POST /operators`.
-pub(super) async fn create(
+async fn create(
     service: web::Data<Service>,
     operator: Operator,
     Json(request): Json<NewOperator>,
@@ -89,7 +110,7 @@ impl ConfirmableChange for OperatorCreation {
 }
 
 /// `PATCH /operators/{name}`.
-pub(super) async fn change(
+async fn change(
     service: web::Data<Service>,
     operator: Operator,
     name: web::Path<String>,
@@ -144,7 +165,7 @@ impl ConfirmableChange for AccountChange {
 }
 
 /// `GET /operators/{name}/tokens`: newest first, with those that ended in the last 90 days.
-pub(super) async fn list_tokens(
+async fn list_tokens(
     service: web::Data<Service>,
     name: web::Path<String>,
     ListRequest { page, .. }: ListRequest,
@@ -160,7 +181,7 @@ pub(super) async fn list_tokens(
 }
 
 /// `POST /operators/{name}/tokens`.
-pub(super) async fn issue_token(
+async fn issue_token(
     service: web::Data<Service>,
     operator: Operator,
     name: web::Path<String>,
@@ -299,7 +320,7 @@ pub(super) async fn activate_token(
 }
 
 /// `GET /operators/{name}/identities`: the identity of the account, if it is linked to one.
-pub(super) async fn list_identities(
+async fn list_identities(
     service: web::Data<Service>,
     name: web::Path<String>,
     ListRequest { page, .. }: ListRequest<WholeList>,
@@ -313,7 +334,7 @@ pub(super) async fn list_identities(
 }
 
 /// `DELETE /operators/{name}/identities`: 204, also without an identity.
-pub(super) async fn unlink_identities(
+async fn unlink_identities(
     service: web::Data<Service>,
     operator: Operator,
     name: web::Path<String>,
@@ -326,7 +347,7 @@ pub(super) async fn unlink_identities(
 }
 
 /// `DELETE /operator-tokens/{token_id}`: 204, also if it is revoked already.
-pub(super) async fn revoke_token(
+async fn revoke_token(
     service: web::Data<Service>,
     operator: Operator,
     token_id: web::Path<String>,
@@ -345,47 +366,7 @@ pub(super) async fn revoke_token(
         .ok_or_else(not_found)
 }
 
-/// Rejects the token of the settings where access of operators is granted: it would outlast the setting.
-///
-/// # Errors
-/// `FORBIDDEN`.
-pub(super) fn check_is_account(operator: &Operator) -> Result<(), ApiError> {
-    if !operator.is_from_settings() {
-        return Ok(());
-    }
-    let message = "the token of the settings belongs to no account and grants no access to operators; use a token of an account, or \
-                   `vouchsafe operator create NAME --admin` on the database";
-    Err(ApiError::new(Code::Forbidden, message))
-}
-
-/// Generates a token.
-///
-/// # Errors
-/// `SERVICE_UNAVAILABLE` without random bytes.
-pub(super) fn generate_token(kind: TokenKind) -> Result<OperatorToken, ApiError> {
-    OperatorToken::generate(kind, getrandom::fill).map_err(|error| {
-        tracing::error!(error.message = %error, "cannot read random bytes from the operating system");
-        ApiError::unavailable()
-    })
-}
-
-pub(super) async fn check_exists(service: &Service, name: &OperatorName) -> Result<(), ApiError> {
-    let found = service.operator_store.operators.find(name.clone()).await?;
-    found.map(drop).ok_or_else(operator_not_found)
-}
-
-pub(super) fn parse_name(text: &str) -> Result<OperatorName, ApiError> {
-    text.parse().map_err(|_| operator_not_found())
-}
-
 fn operator_exists() -> ApiError {
     let message = "there is an operator with this name; change it with PATCH, or choose another name";
     ApiError::new(Code::OperatorExists, message)
-}
-
-pub(super) fn operator_not_found() -> ApiError {
-    ApiError::new(
-        Code::OperatorNotFound,
-        "no such operator; GET /admin/v1/operators lists all operators",
-    )
 }

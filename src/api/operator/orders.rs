@@ -7,23 +7,37 @@ mod fulfil;
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::Order;
+use vouchsafe_domain::order::filter::OrderSearch;
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::orders;
+use vouchsafe_wire::operator::orders::OrderOfPartner;
+use vouchsafe_wire::page::PageEntries;
 
 pub(super) use self::decide::{OrderApproval, approve, cancel, reject};
 pub(super) use self::events::list_events;
 pub(super) use self::fulfil::{Fulfilment, fulfil};
-use vouchsafe_domain::order::filter::OrderSearch;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::orders::OrderOfPartner;
-use vouchsafe_wire::page::PageEntries;
-
+use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_orders};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::endpoint::bind;
 use crate::api::partner::orders::{not_found, parse_id};
 use crate::service::Service;
 
+pub(super) fn endpoints() -> [Endpoint; orders::OPERATIONS.len()] {
+    [
+        bind(orders::SEARCH_ORDERS, list),
+        bind(orders::GET_ORDER, get),
+        bind(orders::LIST_ORDER_EVENTS, list_events),
+        bind(orders::APPROVE_ORDER, approve),
+        bind(orders::REJECT_ORDER, reject),
+        bind(orders::CANCEL_ORDER, cancel),
+        bind(orders::FULFIL_ORDER, fulfil),
+    ]
+}
+
 /// `GET /orders`.
-pub(super) async fn list(
+async fn list(
     service: web::Data<Service>,
     _operator: Operator,
     ListRequest { page, filter }: ListRequest<OrderSearch>,
@@ -33,7 +47,7 @@ pub(super) async fn list(
 }
 
 /// `GET /orders/{order_id}`.
-pub(super) async fn get(
+async fn get(
     service: web::Data<Service>,
     _operator: Operator,
     order_id: web::Path<String>,

@@ -13,6 +13,7 @@ use vouchsafe_security::environment::Environment;
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialRequest};
+use vouchsafe_wire::operator::partners;
 use vouchsafe_wire::operator::partners::{
     CreatedPartner, MAX_EMBEDDED_CREDENTIALS, NewPartner, PartnerPatch, PartnerWithCredentials,
 };
@@ -24,13 +25,28 @@ use super::confirmable_change::{
 };
 use super::credentials::generate_credential;
 use super::partner_id::{self, not_found, parse_id};
+use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::endpoint::bind;
+use crate::api::operator::{certification, credentials};
 use crate::service::Service;
 
+pub(super) fn endpoints() -> [Endpoint; partners::OPERATIONS.len()] {
+    [
+        bind(partners::LIST_PARTNERS, list),
+        bind(partners::CREATE_PARTNER, create),
+        bind(partners::GET_PARTNER, get),
+        bind(partners::CHANGE_PARTNER, change),
+        bind(partners::GET_CERTIFICATION, certification::get),
+        bind(partners::RESTART_CERTIFICATION, certification::restart),
+        bind(partners::LIST_LIMIT_USE, credentials::list_limit_use),
+    ]
+}
+
 /// `POST /partners`.
-pub(super) async fn create(
+async fn create(
     service: web::Data<Service>,
     operator: Operator,
     Json(request): Json<NewPartner>,
@@ -72,7 +88,7 @@ pub(super) async fn create(
 }
 
 /// `GET /partners`.
-pub(super) async fn list(
+async fn list(
     service: web::Data<Service>,
     _operator: Operator,
     ListRequest { page, filter }: ListRequest<PartnerFilter>,
@@ -85,7 +101,7 @@ pub(super) async fn list(
 }
 
 /// `GET /partners/{partner_id}`.
-pub(super) async fn get(
+async fn get(
     service: web::Data<Service>,
     _operator: Operator,
     partner_id: web::Path<String>,
@@ -113,7 +129,7 @@ pub(super) async fn get(
 }
 
 /// `PATCH /partners/{partner_id}`.
-pub(super) async fn change(
+async fn change(
     service: web::Data<Service>,
     operator: Operator,
     partner_id: web::Path<String>,

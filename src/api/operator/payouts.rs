@@ -13,18 +13,37 @@ use vouchsafe_domain::payout::{Payout, PayoutOutcome, PayoutSearch, PayoutStatus
 use vouchsafe_security::vault::seal::sealed_key_id;
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::payouts;
 use vouchsafe_wire::operator::payouts::{PayoutDecisionRequest, PayoutOfPartner};
 
 use super::body::OptionalJson;
 use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit, to_description};
 use super::decision::decision_error;
+use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::endpoint::bind;
 use crate::service::Service;
 
+pub(super) fn endpoints() -> [Endpoint; payouts::OPERATIONS.len()] {
+    [
+        bind(payouts::LIST_PAYOUTS, list),
+        bind(payouts::GET_PAYOUT, get),
+        bind(payouts::PAY_PAYOUT, |request| {
+            decide(request, PayoutOutcome::Paid)
+        }),
+        bind(payouts::REJECT_PAYOUT, |request| {
+            decide(request, PayoutOutcome::Rejected)
+        }),
+        bind(payouts::FAIL_PAYOUT, |request| {
+            decide(request, PayoutOutcome::Failed)
+        }),
+    ]
+}
+
 /// `GET /payouts`.
-pub(super) async fn list(
+async fn list(
     service: web::Data<Service>,
     _operator: Operator,
     ListRequest { page, filter }: ListRequest<PayoutSearch>,
@@ -39,7 +58,7 @@ pub(super) async fn list(
 }
 
 /// `GET /payouts/{payout_id}`: with the unmasked destination, audited before the response is sent, for operators who may pay.
-pub(super) async fn get(
+async fn get(
     service: web::Data<Service>,
     operator: Operator,
     payout_id: web::Path<String>,
@@ -84,7 +103,7 @@ pub(super) type DecisionRequest = (
 );
 
 /// `POST /payouts/{payout_id}/pay`, `/reject` and `/fail`.
-pub(super) async fn decide(
+async fn decide(
     (service, operator, payout_id, OptionalJson(request)): DecisionRequest,
     outcome: PayoutOutcome,
 ) -> Result<HttpResponse, ApiError> {

@@ -12,7 +12,7 @@ use vouchsafe_store::operators::IssueLinkOutcome;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::sessions::SignInLink;
 
-use super::operators::{check_exists, check_is_account, generate_token, operator_not_found, parse_name};
+use super::account::{check_exists, check_is_account, generate_token, operator_not_found, parse_name};
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::{Operator, check_sessions_permitted};

@@ -29,7 +29,7 @@ use vouchsafe_sign_in::pages;
 use vouchsafe_store::operators::{NewSession, SessionUse};
 use vouchsafe_wire::error_code::Code;
 
-use super::operators::generate_token;
+use super::account::generate_token;
 use crate::api::body;
 use crate::api::error::ApiError;
 use crate::api::middleware::listener_peers::client_address;

@@ -15,22 +15,37 @@ use vouchsafe_procurement::http::{VendorUrl, guard};
 use vouchsafe_security::vault::seal::SealedBlob;
 use vouchsafe_store::{AuditActor, PutVendorOutcome, VendorConfig};
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::vendors;
 use vouchsafe_wire::operator::vendors::{VendorBody, VendorRequest};
 
 use super::body::Json;
 use super::confirmable_change::{
     ChangeDescription, ConfirmableChange, Safeguard, submit_with, to_description,
 };
+use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, sorted_list_response};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::endpoint::bind;
+use crate::api::operator::purchases;
 use crate::service::Service;
+
+pub(super) fn endpoints() -> [Endpoint; vendors::OPERATIONS.len()] {
+    [
+        bind(vendors::LIST_VENDORS, list),
+        bind(vendors::GET_VENDOR, get),
+        bind(vendors::PUT_VENDOR, put),
+        bind(vendors::LIST_PURCHASES, purchases::list),
+        bind(vendors::GET_PURCHASE, purchases::get),
+        bind(vendors::END_PURCHASE, purchases::end),
+    ]
+}
 
 /// For the host of a new URL. A host that does not respond in time is resolved again when the vendor is called.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// `GET /vendors`.
-pub(super) async fn list(
+async fn list(
     service: web::Data<Service>,
     _operator: Operator,
     ListRequest { page, .. }: ListRequest,
@@ -41,7 +56,7 @@ pub(super) async fn list(
 }
 
 /// `GET /vendors/{vendor_id}`.
-pub(super) async fn get(
+async fn get(
     service: web::Data<Service>,
     _operator: Operator,
     vendor_id: web::Path<String>,
@@ -66,7 +81,7 @@ fn with_circuit(service: &Service, vendor: Vendor) -> VendorBody {
 }
 
 /// `PUT /vendors/{vendor_id}`: 201 if created, 200 if replaced.
-pub(super) async fn put(
+async fn put(
     service: web::Data<Service>,
     operator: Operator,
     vendor_id: web::Path<String>,

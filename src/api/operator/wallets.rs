@@ -17,6 +17,7 @@ use vouchsafe_security::vault::fingerprint::FingerprintKey;
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::WholeList;
+use vouchsafe_wire::operator::wallets;
 use vouchsafe_wire::operator::wallets::PostingRequest;
 
 use super::body::Json;
@@ -24,17 +25,28 @@ use super::confirmable_change::{
     ChangeDescription, ConfirmableChange, Safeguard, submit_with, to_description,
 };
 use super::partner_id;
+use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, keyed_request_error};
 use crate::api::ledger;
 use crate::api::list_request::ListRequest;
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::endpoint::bind;
 use crate::service::Service;
+
+pub(super) fn endpoints() -> [Endpoint; wallets::OPERATIONS.len()] {
+    [
+        bind(wallets::LIST_WALLETS, list),
+        bind(wallets::LIST_TRANSACTIONS, list_transactions),
+        bind(wallets::TOP_UP, |posting| post(posting, LedgerKind::TopUp)),
+        bind(wallets::ADJUST, |posting| post(posting, LedgerKind::Adjustment)),
+    ]
+}
 
 /// A request for a list of a partner.
 pub(super) type PartnerList<F> = (web::Data<Service>, Operator, web::Path<String>, ListRequest<F>);
 
 /// `GET /partners/{partner_id}/wallets`.
-pub(super) async fn list(
+async fn list(
     (service, _, partner_id, ListRequest { page, .. }): PartnerList<WholeList>,
 ) -> Result<HttpResponse, ApiError> {
     let partner_id = partner_id::find(&service, &partner_id).await?.partner_id;
@@ -42,7 +54,7 @@ pub(super) async fn list(
 }
 
 /// `GET /partners/{partner_id}/transactions`.
-pub(super) async fn list_transactions(
+async fn list_transactions(
     (service, _, partner_id, ListRequest { page, filter }): PartnerList<TransactionFilter>,
 ) -> Result<HttpResponse, ApiError> {
     let partner_id = partner_id::find(&service, &partner_id).await?.partner_id;
@@ -58,7 +70,7 @@ pub(super) type Posting = (
 );
 
 /// `POST /partners/{partner_id}/wallets/{currency}/top-ups` and `/adjustments`.
-pub(super) async fn post(
+async fn post(
     (service, operator, wallet, Json(request)): Posting,
     kind: LedgerKind,
 ) -> Result<HttpResponse, ApiError> {

@@ -7,18 +7,35 @@ use vouchsafe_domain::delivery::attempt::AttemptFilter;
 use vouchsafe_domain::delivery::view::DeliveryFilter;
 use vouchsafe_domain::webhook::WebhookFilter;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::webhooks as operations;
 use vouchsafe_wire::operator::webhooks::{DeliveryWithPayload, WebhookOfPartner};
 use vouchsafe_wire::partner::webhooks::request::ReplayEventsBody;
 
+use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
+use crate::api::operator::endpoint::bind;
 use crate::api::partner::webhooks;
 use crate::service::Service;
 
+pub(super) fn endpoints() -> [Endpoint; operations::OPERATIONS.len()] {
+    [
+        bind(operations::LIST_WEBHOOKS, list_webhooks),
+        bind(operations::GET_WEBHOOK, get_webhook),
+        bind(operations::ENABLE_WEBHOOK, enable),
+        bind(operations::RETRY_WEBHOOK, retry),
+        bind(operations::REPLAY_WEBHOOK, replay_events),
+        bind(operations::LIST_WEBHOOK_DELIVERIES, list_attempts),
+        bind(operations::LIST_DELIVERIES, list_deliveries),
+        bind(operations::GET_DELIVERY, get_delivery),
+        bind(operations::REPLAY_DELIVERY, replay),
+    ]
+}
+
 /// `GET /webhooks`.
-pub(super) async fn list_webhooks(
+async fn list_webhooks(
     service: web::Data<Service>,
     _operator: Operator,
     ListRequest { page, filter }: ListRequest<WebhookFilter>,
@@ -32,7 +49,7 @@ pub(super) async fn list_webhooks(
 }
 
 /// `GET /webhooks/{webhook_id}`.
-pub(super) async fn get_webhook(
+async fn get_webhook(
     service: web::Data<Service>,
     _operator: Operator,
     webhook_id: web::Path<String>,
@@ -44,7 +61,7 @@ pub(super) async fn get_webhook(
 }
 
 /// `POST /webhooks/{webhook_id}/enable`: enables the endpoint and retries its waiting deliveries at once.
-pub(super) async fn enable(
+async fn enable(
     service: web::Data<Service>,
     operator: Operator,
     webhook_id: web::Path<String>,
@@ -58,7 +75,7 @@ pub(super) async fn enable(
 }
 
 /// `POST /webhooks/{webhook_id}/retry`: attempts everything that waits at once, also while the endpoint fails.
-pub(super) async fn retry(
+async fn retry(
     service: web::Data<Service>,
     operator: Operator,
     webhook_id: web::Path<String>,
@@ -76,7 +93,7 @@ pub(super) async fn retry(
 }
 
 /// `POST /webhooks/{webhook_id}/replay`: sends an event, or those of a time range, again.
-pub(super) async fn replay_events(
+async fn replay_events(
     service: web::Data<Service>,
     operator: Operator,
     webhook_id: web::Path<String>,
@@ -95,7 +112,7 @@ pub(super) async fn replay_events(
 }
 
 /// `GET /webhooks/{webhook_id}/deliveries`.
-pub(super) async fn list_attempts(
+async fn list_attempts(
     service: web::Data<Service>,
     _operator: Operator,
     webhook_id: web::Path<String>,
@@ -115,7 +132,7 @@ pub(super) async fn list_attempts(
 }
 
 /// `GET /deliveries`.
-pub(super) async fn list_deliveries(
+async fn list_deliveries(
     service: web::Data<Service>,
     _operator: Operator,
     ListRequest { page, filter }: ListRequest<DeliveryFilter>,
@@ -128,7 +145,7 @@ pub(super) async fn list_deliveries(
 }
 
 /// `GET /deliveries/{delivery_id}`.
-pub(super) async fn get_delivery(
+async fn get_delivery(
     service: web::Data<Service>,
     _operator: Operator,
     delivery_id: web::Path<String>,
@@ -149,7 +166,7 @@ fn delivery_not_found() -> ApiError {
 }
 
 /// `POST /deliveries/{delivery_id}/replay`: sends the delivery again, with a new retry window of 24 hours.
-pub(super) async fn replay(
+async fn replay(
     service: web::Data<Service>,
     operator: Operator,
     delivery_id: web::Path<String>,

@@ -1,43 +1,25 @@
-//! Endpoints below `/api/v1`: each with the scope that it requires, in routing and in the OpenAPI document.
+//! Endpoints below `/api/v1`, which reject credentials without the scope of their operation.
 
-use vouchsafe_api_docs::openapi::Operation;
-use vouchsafe_api_docs::partner::require_scope;
+use actix_web::dev::Handler;
+use actix_web::{FromRequest, Responder};
 use vouchsafe_domain::api_scope::ApiScope;
+use vouchsafe_wire::partner::operation::Operation;
 
 use crate::api::endpoint::Endpoint;
 use crate::api::middleware::api_scope;
 
-/// An endpoint for credentials with this scope.
-pub(super) struct PartnerEndpoint {
-    pub(super) scope: ApiScope,
-    pub(super) endpoint: Endpoint,
+/// Binds an operation to its handler.
+pub(super) fn bind<Q, R, F, Args>(operation: Operation<Q, R>, handler: F) -> Endpoint
+where
+    F: Handler<Args>,
+    Args: FromRequest + 'static,
+    F::Output: Responder + 'static,
+{
+    protect(Endpoint::new(&operation.route, handler), operation.route.access)
 }
 
-/// A table of endpoints: `METHOD "path" SCOPE => handler, description;`. A line without a scope does not compile.
-macro_rules! partner_endpoints {
-    ($($method:ident $path:literal $scope:expr => $handler:expr, $describe:expr;)+) => {
-        vec![$($crate::api::partner::endpoint::PartnerEndpoint {
-            scope: $scope,
-            endpoint: $crate::api::endpoint::Endpoint::new(
-                ::actix_web::http::Method::$method,
-                $path,
-                $handler,
-                $describe,
-            ),
-        },)+]
-    };
-}
-
-pub(super) use partner_endpoints;
-
-impl PartnerEndpoint {
-    /// The endpoint that rejects credentials without the scope.
-    pub(super) fn into_endpoint(self) -> Endpoint {
-        let require = api_scope::require(Some(self.scope));
-        self.endpoint.map_route(|route| route.guard(require))
-    }
-
-    pub(super) fn operation(&self, prefix: &str) -> Operation {
-        require_scope(self.endpoint.operation(prefix), Some(self.scope))
-    }
+/// A function of its own: the compiler makes a copy of [`bind`] for each handler.
+fn protect(endpoint: Endpoint, scope: ApiScope) -> Endpoint {
+    let require = api_scope::require(Some(scope));
+    endpoint.map_route(|route| route.guard(require))
 }

@@ -23,12 +23,13 @@ use std::sync::LazyLock;
 use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use utoipa::openapi::OpenApi;
 use vouchsafe_api_docs::{openapi, partner as docs};
-use vouchsafe_domain::api_scope::ApiScope::{Codes, Credentials, Orders, Payouts, Read, Webhooks};
 use vouchsafe_security::framing::API_PREFIX;
+use vouchsafe_wire::health::{GET_OPEN_API, HEAD_OPEN_API};
+use vouchsafe_wire::partner::operations;
 
-use self::endpoint::{PartnerEndpoint, partner_endpoints};
+use self::endpoint::bind;
 use super::documentation::{self, DocsSite, Files};
-use super::endpoint::{Endpoint, endpoints, register, resources};
+use super::endpoint::{Endpoint, register, resources};
 use super::health;
 use super::routing::route_not_found;
 use super::static_file::StaticFile;
@@ -44,19 +45,11 @@ static SCHEMAS: LazyLock<Files> = LazyLock::new(|| documentation::schemas(&docum
 
 /// Registers the routes of the partner listener. Operator routes are 404 here.
 pub(crate) fn routes(config: &mut web::ServiceConfig) {
-    let preview = resources(
-        reconciliation::preview()
-            .into_iter()
-            .map(PartnerEndpoint::into_endpoint),
-    );
+    let preview = resources(reconciliation::preview());
     let preview = preview.map(|resource| resource.guard(reconciliation::is_preview_on));
-    let sandbox = resources(
-        sandbox::endpoints()
-            .into_iter()
-            .map(PartnerEndpoint::into_endpoint),
-    );
+    let sandbox = resources(sandbox::endpoints());
     let sandbox = sandbox.map(|resource| resource.guard(sandbox::is_sandbox));
-    let api = resources(api_endpoints().into_iter().map(PartnerEndpoint::into_endpoint))
+    let api = resources(api_endpoints())
         .chain(preview)
         .chain(sandbox)
         .fold(web::scope(API_PREFIX), Scope::service)
@@ -72,43 +65,43 @@ pub(crate) fn routes(config: &mut web::ServiceConfig) {
 
 /// The endpoints without authentication.
 fn public_endpoints() -> impl Iterator<Item = Endpoint> {
-    let own = endpoints! {
-        GET "/openapi.json" => serve_document, openapi::health::document;
-        HEAD "/openapi.json" => serve_document, |operation| openapi::health::document(operation).id("headOpenApi");
-    };
+    let own = [
+        Endpoint::public(&GET_OPEN_API, serve_document),
+        Endpoint::public(&HEAD_OPEN_API, serve_document),
+    ];
     own.into_iter().chain(health::endpoints())
 }
 
 /// The endpoints below `/api/v1`. actix tries routes and methods in this order: the most frequent ones come first, and literal
 /// paths, which are compared, come before patterns, which run a regular expression.
-fn api_endpoints() -> Vec<PartnerEndpoint> {
-    partner_endpoints! {
-        POST "/orders" Orders => orders::place, docs::orders::place;
-        GET "/orders" Read => orders::list, docs::orders::list;
-        GET "/wallets" Read => wallets::list, docs::money::list_wallets;
-        GET "/events" Read => events::list, docs::webhooks::events;
-        GET "/transactions" Read => transactions::list, docs::money::list_transactions;
-        GET "/products" Read => products::list, docs::catalogue::list_products;
-        GET "/categories" Read => categories::list, docs::catalogue::list_categories;
-        GET "/payouts" Read => payouts::list, docs::money::list_payouts;
-        POST "/payouts" Payouts => payouts::request, docs::money::request_payout;
-        GET "/webhooks" Read => webhooks::list, docs::webhooks::list;
-        POST "/webhooks" Webhooks => webhooks::put, docs::webhooks::put;
-        GET "/certification" Read => certification::get, docs::certification::get;
-        POST "/credentials/rotate" Credentials => credentials::rotate, docs::credentials::rotate;
-        GET "/orders/{order_id}" Read => orders::get, docs::orders::get;
-        GET "/orders/{order_id}/vouchers" Codes => vouchers::get, docs::orders::get_codes;
-        GET "/orders/{order_id}/vouchers/access" Read => voucher_access::list, docs::orders::list_code_reads;
-        POST "/orders/{order_id}/cancel" Orders => orders::cancel::cancel, docs::orders::cancel;
-        GET "/products/{product_id}" Read => products::get, docs::catalogue::get_product;
-        GET "/payouts/{payout_id}" Read => payouts::get, docs::money::get_payout;
-        GET "/webhooks/{webhook_id}/deliveries" Read => webhooks::list_attempts, docs::webhooks::attempts;
-        DELETE "/webhooks/{webhook_id}" Webhooks => webhooks::remove, docs::webhooks::remove;
-        POST "/webhooks/{webhook_id}/rotate" Webhooks => webhooks::rotate, docs::webhooks::rotate;
-        POST "/webhooks/{webhook_id}/test" Webhooks => webhooks::test, docs::webhooks::test;
-        POST "/webhooks/{webhook_id}/retry" Webhooks => webhooks::retry, docs::webhooks::retry;
-        POST "/webhooks/{webhook_id}/replay" Webhooks => webhooks::replay, docs::webhooks::replay;
-    }
+fn api_endpoints() -> [Endpoint; operations::OPERATIONS.len()] {
+    [
+        bind(operations::PLACE_ORDER, orders::place),
+        bind(operations::LIST_ORDERS, orders::list),
+        bind(operations::LIST_WALLETS, wallets::list),
+        bind(operations::LIST_EVENTS, events::list),
+        bind(operations::LIST_TRANSACTIONS, transactions::list),
+        bind(operations::LIST_PRODUCTS, products::list),
+        bind(operations::LIST_CATEGORIES, categories::list),
+        bind(operations::LIST_PAYOUTS, payouts::list),
+        bind(operations::REQUEST_PAYOUT, payouts::request),
+        bind(operations::LIST_WEBHOOKS, webhooks::list),
+        bind(operations::PUT_WEBHOOK, webhooks::put),
+        bind(operations::GET_CERTIFICATION, certification::get),
+        bind(operations::ROTATE_CREDENTIAL, credentials::rotate),
+        bind(operations::GET_ORDER, orders::get),
+        bind(operations::GET_VOUCHER_CODES, vouchers::get),
+        bind(operations::LIST_VOUCHER_ACCESS, voucher_access::list),
+        bind(operations::CANCEL_ORDER, orders::cancel::cancel),
+        bind(operations::GET_PRODUCT, products::get),
+        bind(operations::GET_PAYOUT, payouts::get),
+        bind(operations::LIST_WEBHOOK_DELIVERIES, webhooks::list_attempts),
+        bind(operations::DELETE_WEBHOOK, webhooks::remove),
+        bind(operations::ROTATE_WEBHOOK, webhooks::rotate),
+        bind(operations::TEST_WEBHOOK, webhooks::test),
+        bind(operations::RETRY_WEBHOOK, webhooks::retry),
+        bind(operations::REPLAY_WEBHOOK, webhooks::replay),
+    ]
 }
 
 /// `GET /openapi.json`.
@@ -125,16 +118,7 @@ async fn serve_document(service: web::Data<Service>, request: HttpRequest) -> Ht
 
 /// The OpenAPI document, with or without the reconciliation preview.
 pub(super) fn document(preview: Preview) -> OpenApi {
-    let preview = (preview == Preview::On)
-        .then(reconciliation::preview)
-        .into_iter()
-        .flatten();
-    let api = api_endpoints()
-        .into_iter()
-        .chain(preview)
-        .chain(sandbox::endpoints());
-    let api = api.map(|endpoint| endpoint.operation(API_PREFIX));
-    docs::document(api.chain(public_endpoints().map(|endpoint| endpoint.operation(""))))
+    docs::document(preview == Preview::On)
 }
 
 #[cfg(test)]
@@ -143,11 +127,40 @@ mod tests {
     use vouchsafe_domain::event_kind::EventKind;
 
     use super::*;
-    use crate::api::openapi_check::assert_complete;
+    use crate::api::openapi_check::{assert_complete, assert_documented};
 
     #[test]
     fn document_is_complete() {
         assert_complete(&openapi::to_value(&document(Preview::Off)));
+    }
+
+    /// The compiler compares the numbers of operations and handlers only.
+    #[test]
+    fn each_operation_has_one_handler_and_one_description() {
+        let below = api_endpoints()
+            .into_iter()
+            .chain(reconciliation::preview())
+            .chain(sandbox::endpoints());
+        let handled: Vec<_> = below.map(|endpoint| endpoint.label(API_PREFIX)).collect();
+        let all = [
+            operations::OPERATIONS,
+            vouchsafe_wire::partner::reconciliation::OPERATIONS,
+            vouchsafe_wire::partner::sandbox::OPERATIONS,
+        ];
+        let all = all.into_iter().flatten();
+        let all: Vec<_> = all
+            .map(|operation| {
+                format!(
+                    "{} {API_PREFIX}{}",
+                    <&str>::from(operation.method),
+                    operation.path
+                )
+            })
+            .collect();
+        assert_eq!(handled, all);
+        let public = public_endpoints().map(|endpoint| endpoint.label(""));
+        let document = openapi::to_value(&document(Preview::On));
+        assert_documented(&document, handled.into_iter().chain(public));
     }
 
     #[test]

@@ -6,20 +6,21 @@
 use actix_web::guard::GuardContext;
 use actix_web::{HttpResponse, web};
 use time::Date;
-use vouchsafe_domain::api_scope::ApiScope::Read;
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::partner::reconciliation::{MAX_DRIFTS, ReconciledDayBody, parse_date};
+use vouchsafe_wire::partner::reconciliation::{
+    GET_RECONCILIATION, MAX_DRIFTS, OPERATIONS, ReconciledDayBody, parse_date,
+};
 
+use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::AuthenticatedCaller;
-use crate::api::partner::endpoint::{PartnerEndpoint, partner_endpoints};
+use crate::api::partner::endpoint::bind;
 use crate::service::Service;
 use crate::settings::Preview;
-use vouchsafe_api_docs::partner as docs;
 
 /// The endpoint, which [`is_preview_on`] guards.
-pub(super) fn preview() -> Vec<PartnerEndpoint> {
-    partner_endpoints! { GET "/reconciliation/{date}" Read => get, docs::reconciliation::get; }
+pub(super) fn preview() -> [Endpoint; OPERATIONS.len()] {
+    [bind(GET_RECONCILIATION, get)]
 }
 
 /// The guard that hides the route while the preview is off.

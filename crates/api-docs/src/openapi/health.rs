@@ -1,53 +1,54 @@
 //! OpenAPI operations without authentication, on both listeners: health checks and the document itself.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder};
-use vouchsafe_wire::health::HealthBody;
+use vouchsafe_wire::health::{
+    GET_HEALTH, GET_OPEN_API, GET_READINESS, HEAD_HEALTH, HEAD_OPEN_API, HEAD_READINESS, HealthBody,
+};
+use vouchsafe_wire::operation;
 
+use super::description::Description;
 use super::operation::Operation;
+use super::response::OperationResponse;
 
 /// The tag of the operations without authentication.
 pub const TAG: &str = "Health";
 
-/// `/healthz`.
-pub fn liveness(operation: Operation) -> Operation {
-    operation
-        .id("getHealth")
-        .describe(
-            TAG,
-            "Check liveness",
-            "Responds with 200 while the process can serve requests at all.",
-        )
-        .ok::<HealthBody>("The process is alive.", json!({ "status": "alive" }))
+type PublicOperation<Response> = operation::Operation<(), Response, ()>;
+
+pub(crate) fn operations() -> impl Iterator<Item = Operation> {
+    let operations = [
+        liveness(&GET_HEALTH),
+        liveness(&HEAD_HEALTH),
+        readiness(&GET_READINESS),
+        readiness(&HEAD_READINESS),
+        document(&GET_OPEN_API),
+        document(&HEAD_OPEN_API),
+    ];
+    operations.into_iter().map(|operation| operation.tag(TAG))
 }
 
-/// `/readyz`.
-pub fn readiness(operation: Operation) -> Operation {
-    operation
-        .id("getReadiness")
-        .describe(
-            TAG,
-            "Check readiness",
-            "Checks that the database responds and that orders can be committed. Use it for load balancer health checks.",
-        )
-        .ok::<HealthBody>("The service accepts orders.",
-            json!({ "status": "ready" }),)
+fn liveness(operation: &PublicOperation<HealthBody>) -> Operation {
+    let description = "Responds with 200 while the process can serve requests at all.";
+    Description::new("", operation, description).ok("The process is alive.", status("alive"))
 }
 
-/// `/openapi.json`.
-pub fn document(operation: Operation) -> Operation {
-    operation
-        .id("getOpenApi")
-        .describe(
-            TAG,
-            "Get this document",
-            "Returns the OpenAPI 3.1 document of this API.",
-        )
-        .ok::<DocumentBody>(
-            "The OpenAPI document.",
-            json!({ "openapi": "3.1.0", "info": { "title": "Vouchsafe", "version": "1.0.0" }, "paths": {} }),
-        )
+fn readiness(operation: &PublicOperation<HealthBody>) -> Operation {
+    let description = "Checks that the database responds and that orders can be committed. Use it for load balancer health checks.";
+    Description::new("", operation, description).ok("The service accepts orders.", status("ready"))
+}
+
+fn status(status: &str) -> Value {
+    json!({ "status": status })
+}
+
+fn document(operation: &PublicOperation<()>) -> Operation {
+    let description = "Returns the OpenAPI 3.1 document of this API.";
+    let example =
+        json!({ "openapi": "3.1.0", "info": { "title": "Vouchsafe", "version": "1.0.0" }, "paths": {} });
+    let response = OperationResponse::json::<DocumentBody>(200, "The OpenAPI document.", example);
+    Description::new("", operation, description).response(response)
 }
 
 /// An OpenAPI document, as a free-form object.

@@ -1,8 +1,9 @@
 //! OpenAPI 3.1 document builder for both listeners.
 //!
-//! Schemas derive from the wire types, errors from the table of error codes, paths and methods from the table of endpoints
-//! that also routes them; an operation adds descriptions and examples.
+//! Schemas derive from the wire types, errors from the table of error codes, paths, methods and access from the operations of the wire
+//! format, which the router takes too; this crate adds descriptions and examples.
 
+mod description;
 mod header;
 pub mod health;
 pub mod json_schema;
@@ -20,6 +21,7 @@ use utoipa::openapi::{
     ComponentsBuilder, Info, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Server, Tag,
 };
 
+pub use description::{Description, PathParameter};
 pub use header::ResponseHeader;
 pub use operation::Operation;
 pub use parameter::{date, text};

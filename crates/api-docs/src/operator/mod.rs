@@ -1,22 +1,20 @@
 //! OpenAPI document of the operator API.
 
-pub mod catalogue;
-pub mod change_requests;
-pub mod monitoring;
-pub mod operators;
-pub mod orders;
-pub mod partners;
-pub mod payouts;
-pub mod reconciliation;
-pub mod search;
-pub mod stock;
-pub mod vendors;
-pub mod webhooks;
+mod catalogue;
+mod change_requests;
+mod monitoring;
+mod operators;
+mod orders;
+mod partners;
+mod payouts;
+mod reconciliation;
+mod stock;
+mod vendors;
+mod webhooks;
 
 use utoipa::PartialSchema as _;
+use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{OpenApi, RefOr, Schema};
-use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{
     ChangeRequestId, CredentialId, DeliveryId, DriftId, OperatorSessionId, OperatorTokenId, OrderId,
     PartnerId, PayoutId, WebhookId,
@@ -26,9 +24,11 @@ use vouchsafe_domain::operator::{OperatorName, Role};
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::schema::slug;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operation;
 use vouchsafe_wire::operator::actors::ActorKind;
+use vouchsafe_wire::operator::operation::{self as wire, ADMIN_PREFIX, SecondOperator};
 
-use crate::openapi::{self, DocumentInfo, Operation, date, text};
+use crate::openapi::{self, Description, DocumentInfo, Operation, PathParameter, date, text};
 
 const PARTNERS: &str = "Partners";
 const CATALOGUE: &str = "Catalogue";
@@ -63,8 +63,6 @@ const TAGS: &[(&str, &str)] = &[
 
 /// Security scheme of all requests under `/admin/v1`.
 const OPERATOR: &str = "Operator";
-
-type PathParameter = (&'static str, &'static str, fn() -> RefOr<Schema>, &'static [Code]);
 
 /// Path parameters with their descriptions, and the errors of an ID without an object.
 const PATH_PARAMETERS: [PathParameter; 19] = [
@@ -180,8 +178,37 @@ page.
 
 **Errors** have one format, with a `code` for your program. Every response has the header `X-Trace-ID`.";
 
-/// The document of these operations.
-pub fn document(operations: impl IntoIterator<Item = Operation>) -> OpenApi {
+/// All operations.
+pub fn operations() -> Vec<Operation> {
+    let groups: [(&'static str, Vec<Operation>); 13] = [
+        (PARTNERS, partners::partners().into()),
+        (PARTNERS, partners::credentials().into()),
+        (PARTNERS, partners::wallets().into()),
+        (CATALOGUE, catalogue::catalogue().into()),
+        (VENDORS, vendors::vendors().into()),
+        (ORDERS, orders::orders().into()),
+        (PAYOUTS, payouts::payouts().into()),
+        (RECONCILIATION, reconciliation::reconciliation().into()),
+        (STOCK, stock::stock().into()),
+        (WEBHOOKS, webhooks::webhooks().into()),
+        (OPERATORS, operators::operators().into()),
+        (CHANGE_REQUESTS, change_requests::change_requests().into()),
+        (MONITORING, monitoring::monitoring().into()),
+    ];
+    let groups = groups
+        .into_iter()
+        .flat_map(|(tag, operations)| operations.into_iter().map(move |operation| operation.tag(tag)));
+    let public = [
+        monitoring::metrics().tag(SERVICE),
+        operators::activation().tag(OPERATORS),
+    ];
+    groups
+        .chain(public)
+        .chain(openapi::health::operations())
+        .collect()
+}
+
+pub fn document() -> OpenApi {
     let token = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .description(Some("Operator token."))
@@ -192,82 +219,43 @@ pub fn document(operations: impl IntoIterator<Item = Operation>) -> OpenApi {
         tags: TAGS,
         security: vec![(OPERATOR, SecurityScheme::Http(token))],
     };
-    openapi::build_document(info, operations, [])
+    openapi::build_document(info, operations(), [])
 }
 
-/// An operation under `/admin/v1` without a body.
-fn read_operation(operation: Operation, id: &'static str) -> Operation {
-    let operation = operation.id(id).errors(&[
-        Code::InvalidCredentials,
-        Code::RateLimitExceeded,
-        Code::InternalError,
-    ]);
-    let in_path = PATH_PARAMETERS
-        .into_iter()
-        .filter(|(name, ..)| operation.has_path_parameter(name));
-    let in_path: Vec<_> = in_path.collect();
-    in_path
-        .into_iter()
-        .fold(operation, |operation, (name, about, schema, errors)| {
-            operation.path_parameter(name, about, schema()).errors(errors)
-        })
-}
-
-/// Adds the role that the route requires, and the error of the others.
-pub fn require_role(operation: Operation, role: Role) -> Operation {
-    let operation = operation.require_role(OPERATOR, role.into_str());
-    match role {
-        Role::Viewer => operation,
-        Role::Operator | Role::Admin => operation.errors(&[Code::Forbidden]),
-    }
-}
-
-/// The need of a second operator (four-eyes principle), if the settings require one at all.
-#[derive(Debug, Clone, Copy)]
-pub enum SecondOperator {
-    Never,
-    Always(&'static [ChangeKind]),
-    /// Depends on the content of the request or on the settings.
-    Sometimes(&'static [ChangeKind]),
-}
-
-impl SecondOperator {
-    /// The label in the documentation.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Never => "never",
-            Self::Always(_) => "always",
-            Self::Sometimes(_) => "sometimes",
+/// An operation under `/admin/v1`, with the parameters and errors that follow from its path, its method and what it requires.
+fn describe<Q, R>(operation: wire::Operation<Q, R>, description: &'static str) -> Description<Q, R> {
+    let wire::Route {
+        method, path, access, ..
+    } = operation.route;
+    let described = Description::new(ADMIN_PREFIX, &operation, description)
+        .errors(&[
+            Code::InvalidCredentials,
+            Code::RateLimitExceeded,
+            Code::InternalError,
+        ])
+        .require_role(OPERATOR, access.role.into_str())
+        .extension("x-second-operator", access.second.as_str());
+    let described = described.path_parameters(path, &PATH_PARAMETERS);
+    let described = match access.role {
+        Role::Viewer => described,
+        Role::Operator | Role::Admin => described.errors(&[Code::Forbidden]),
+    };
+    let described = match access.second {
+        SecondOperator::Never => described,
+        SecondOperator::Always(_) | SecondOperator::Sometimes(_) => {
+            described.may_wait(change_requests::waiting_response())
         }
-    }
-
-    /// The kinds of the change requests.
-    #[must_use]
-    pub const fn kinds(self) -> &'static [ChangeKind] {
-        match self {
-            Self::Never => &[],
-            Self::Always(kinds) | Self::Sometimes(kinds) => kinds,
-        }
+    };
+    match method.is_read() {
+        true => described,
+        false => described.errors(&[Code::OutcomeUnknown]),
     }
 }
 
-/// Adds the need of a second operator, and the response of a change that waits for one.
-pub fn require_second_operator(operation: Operation, second: SecondOperator) -> Operation {
-    let operation = operation.extension("x-second-operator", second.as_str());
-    match second {
-        SecondOperator::Never => operation,
-        SecondOperator::Always(_) | SecondOperator::Sometimes(_) => change_requests::may_wait(operation),
-    }
-}
-
-/// A write under `/admin/v1` with a JSON body.
-fn json_write_operation(operation: Operation, id: &'static str) -> Operation {
-    read_operation(operation, id).errors(&[
-        Code::MalformedRequest,
-        Code::RequestTimeout,
-        Code::PayloadTooLarge,
-        Code::UnsupportedMediaType,
-        Code::ValidationFailed,
-    ])
+/// An operation of the listener outside of `/admin/v1`.
+fn describe_public<Q, R>(
+    operation: operation::Operation<Q, R, ()>,
+    description: &'static str,
+) -> Description<Q, R> {
+    Description::new("", &operation, description)
 }

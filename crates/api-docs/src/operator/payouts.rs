@@ -1,68 +1,46 @@
 //! OpenAPI operations of `/payouts`.
 
 use serde_json::{Value, json};
-use vouchsafe_domain::payout::PayoutSearch;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::payouts::{PayoutDecisionRequest, PayoutOfPartner};
+use vouchsafe_wire::operator::payouts;
 
-use super::{PAYOUTS, json_write_operation, read_operation};
+use super::describe;
 use crate::openapi::Operation;
 
-pub fn list(operation: Operation) -> Operation {
-    read_operation(operation, "listPayouts")
-        .describe(
-            PAYOUTS,
-            "List payouts",
+pub(super) fn payouts() -> [Operation; payouts::OPERATIONS.len()] {
+    [
+        describe(
+            payouts::LIST_PAYOUTS,
             "Payouts of all partners, newest first, with masked destinations.",
         )
-        .list::<PayoutSearch, PayoutOfPartner<'_>>("Page of payouts.", pending_payout())
-}
-
-pub fn get(operation: Operation) -> Operation {
-    read_operation(operation, "getPayout")
-        .describe(
-            PAYOUTS,
-            "Get a payout",
+        .list("Page of payouts.", pending_payout()),
+        describe(
+            payouts::GET_PAYOUT,
             "With its timeline and, for roles that may pay, the unmasked destination.",
         )
-        .ok::<PayoutOfPartner<'_>>("The payout.", pending_payout())
-}
-
-pub fn pay(operation: Operation) -> Operation {
-    decision_operation(operation, "payPayout", "PAID").describe(
-        PAYOUTS,
-        "Record a payout as paid",
-        "The money has reached its destination. The decision is final.",
-    )
-}
-
-pub fn reject(operation: Operation) -> Operation {
-    decision_operation(operation, "rejectPayout", "REJECTED").describe(
-        PAYOUTS,
-        "Reject a payout",
-        "No transfer was attempted; the money returns to the wallet.",
-    )
-}
-
-pub fn fail(operation: Operation) -> Operation {
-    decision_operation(operation, "failPayout", "FAILED").describe(
-        PAYOUTS,
-        "Record a payout as failed",
-        "The transfer failed; the money returns to the wallet.",
-    )
-}
-
-fn decision_operation(operation: Operation, id: &'static str, status: &str) -> Operation {
-    json_write_operation(operation, id)
-        .optional_json_body::<PayoutDecisionRequest>(
-            json!({ "reason": "seen on the statement", "reference": "bank-4711" }),
+        .ok("The payout.", pending_payout()),
+        describe(
+            payouts::PAY_PAYOUT,
+            "The money has reached its destination. The decision is final.",
         )
-        .ok::<PayoutOfPartner<'_>>("The payout after the decision.", decided_payout(status))
-        .errors(&[
-            Code::StepUpRequired,
-            Code::PayoutNotPending,
-            Code::IdempotencyInProgress,
-        ])
+        .optional_json_body(decision())
+        .ok("The payout after the decision.", decided_payout("PAID")),
+        describe(
+            payouts::REJECT_PAYOUT,
+            "No transfer was attempted; the money returns to the wallet.",
+        )
+        .optional_json_body(decision())
+        .ok("The payout after the decision.", decided_payout("REJECTED")),
+        describe(
+            payouts::FAIL_PAYOUT,
+            "The transfer failed; the money returns to the wallet.",
+        )
+        .optional_json_body(decision())
+        .ok("The payout after the decision.", decided_payout("FAILED")),
+    ]
+}
+
+fn decision() -> Value {
+    json!({ "reason": "seen on the statement", "reference": "bank-4711" })
 }
 
 fn pending_payout() -> Value {

@@ -1,106 +1,46 @@
 //! OpenAPI operations of `/reconciliation` and `/drifts`.
 
 use serde_json::{Value, json};
-use vouchsafe_domain::reconciliation::drift::DriftFilter;
-use vouchsafe_domain::reconciliation::result::ReconciledDay;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::filter::NoFilter;
-use vouchsafe_wire::operator::reconciliation::drifts::{DriftBody, ResolveRequest};
-use vouchsafe_wire::operator::reconciliation::{DayBody, RecordsQuery, RunRequest};
+use vouchsafe_wire::operator::reconciliation;
 
-use super::{RECONCILIATION, json_write_operation, read_operation};
+use super::describe;
 use crate::openapi::Operation;
 
 const CSV: &str = "reference,product_id,denomination,currency,sold_at,purchase_id\nA-1,game-us,25.00,USD,\
                    2026-11-20T12:00:00Z,0198c1f2-a3b4-7c5d-8e9f-0a1b2c3d4e5f\n";
 
-pub fn list(operation: Operation) -> Operation {
-    let day = json!({
-        "date": "2026-11-20", "vendors": 2, "compared": 2, "failed": 0, "matched": 1200, "drifted": 1, "unmatched": 0,
-    });
-    read_operation(operation, "listReconciliations")
-        .describe(
-            RECONCILIATION,
-            "List reconciled days",
-            "The days that were compared or counted, newest first, with the counts of all vendors.",
-        )
-        .list::<NoFilter, ReconciledDay>("Page of days.", day)
+pub(super) fn reconciliation() -> [Operation; reconciliation::OPERATIONS.len()] {
+    [
+        describe(reconciliation::LIST_RECONCILIATIONS, "The days that were compared or counted, newest first, with the counts of all vendors.")
+            .list("Page of days.", json!({
+                "date": "2026-11-20", "vendors": 2, "compared": 2, "failed": 0, "matched": 1200, "drifted": 1, "unmatched": 0,
+            })),
+        describe(reconciliation::GET_RECONCILIATION, "Vouchers of the orders settled on the day, by vendor and batch, and the result of comparing the vendor records of \
+             the day with purchases, by vendor.")
+            .ok("The result.", day()),
+        describe(reconciliation::RUN_RECONCILIATION, "Queues the comparison with each vendor, and the count of allocations. If it fails, it is retried for a day; the previous result remains until it succeeds. A \
+             day that is not over is compared up to now.")
+            .optional_json_body(json!({ "vendor": "acme-cards" }))
+            .accepted("Queued. The previous result.", day()),
+        describe(reconciliation::UPLOAD_RECORDS, "Compares a file of any size with the purchases of the day, in place of earlier records. A file takes effect \
+             completely or not at all; a pause of more than 10 seconds aborts the upload.")
+            .query()
+            .text_body(vec![("text/csv", CSV)])
+            .ok("The new result.", day()),
+        describe(reconciliation::LIST_DRIFTS, "Differences between vendor records and purchases, newest first.")
+            .list("Page of drifts.", drift()),
+        describe(reconciliation::RESOLVE_DRIFT, "Marks a drift as resolved, or as escalated to the vendor. Can be changed later; the audit trail has each change.")
+            .json_body(json!({ "resolution": "resolved", "reason": "the vendor has corrected its records" }))
+            .ok("The drift after the change.", resolved_drift()),
+    ]
 }
 
-pub fn get(operation: Operation) -> Operation {
-    read_operation(operation, "getReconciliation")
-        .describe(
-            RECONCILIATION,
-            "Get the reconciliation of a day",
-            "Vouchers of the orders settled on the day, by vendor and batch, and the result of comparing the vendor records of \
-             the day with purchases, by vendor.",
-        )
-        .ok::<DayBody>("The result.", day())
-        .errors(&[Code::ReconciliationNotFound, Code::ValidationFailed])
-}
-
-pub fn run(operation: Operation) -> Operation {
-    read_operation(operation, "runReconciliation")
-        .describe(
-            RECONCILIATION,
-            "Run the reconciliation of a day",
-            "Queues the comparison with each vendor, and the count of allocations. If it fails, it is retried for a day; the previous result remains until it succeeds. A \
-             day that is not over is compared up to now.",
-        )
-        .optional_json_body::<RunRequest>(json!({ "vendor": "acme-cards" }))
-        .accepted::<DayBody>("Queued. The previous result.", day())
-        .errors(&[
-            Code::MalformedRequest,
-            Code::RequestTimeout,
-            Code::PayloadTooLarge,
-            Code::UnsupportedMediaType,
-            Code::ValidationFailed,
-        ])
-}
-
-pub fn upload(operation: Operation) -> Operation {
-    read_operation(operation, "uploadRecords")
-        .describe(
-            RECONCILIATION,
-            "Upload the vendor records of a day",
-            "Compares a file of any size with the purchases of the day, in place of earlier records. A file takes effect \
-             completely or not at all; a pause of more than 10 seconds aborts the upload.",
-        )
-        .query::<RecordsQuery>()
-        .text_body(vec![("text/csv", CSV)])
-        .ok::<DayBody>("The new result.", day())
-        .errors(&[
-            Code::MalformedRequest,
-            Code::ReconciliationInProgress,
-            Code::RequestTimeout,
-            Code::UnsupportedMediaType,
-            Code::ValidationFailed,
-        ])
-}
-
-pub fn list_drifts(operation: Operation) -> Operation {
-    read_operation(operation, "listDrifts")
-        .describe(
-            RECONCILIATION,
-            "List drifts",
-            "Differences between vendor records and purchases, newest first.",
-        )
-        .list::<DriftFilter, DriftBody>("Page of drifts.", drift())
-}
-
-pub fn resolve(operation: Operation) -> Operation {
+fn resolved_drift() -> Value {
     let mut resolved = drift();
     resolved["resolution"] = "resolved".into();
     resolved["reason"] = "the vendor has corrected its records".into();
     resolved["resolved_at"] = "2026-11-21T09:00:00.123456Z".into();
-    json_write_operation(operation, "resolveDrift")
-        .describe(
-            RECONCILIATION,
-            "Resolve a drift",
-            "Marks a drift as resolved, or as escalated to the vendor. Can be changed later; the audit trail has each change.",
-        )
-        .json_body::<ResolveRequest>(json!({ "resolution": "resolved", "reason": "the vendor has corrected its records" }))
-        .ok::<DriftBody>("The drift after the change.", resolved)
+    resolved
 }
 
 fn day() -> Value {

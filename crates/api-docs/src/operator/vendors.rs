@@ -1,88 +1,41 @@
 //! OpenAPI operations of `/vendors` and `/purchases`.
 
 use serde_json::{Value, json};
-use vouchsafe_domain::purchase::view::{PurchaseFilter, PurchaseView};
-use vouchsafe_domain::vendor::Vendor;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::filter::NoFilter;
-use vouchsafe_wire::operator::decision::ReasonRequest;
-use vouchsafe_wire::operator::vendors::{VendorBody, VendorRequest};
+use vouchsafe_wire::operator::vendors;
 
-use super::{VENDORS, json_write_operation, read_operation};
+use super::describe;
 use crate::openapi::Operation;
 
-pub fn list(operation: Operation) -> Operation {
-    read_operation(operation, "listVendors")
-        .describe(
-            VENDORS,
-            "List vendors",
-            "Sorted by ID, without credentials. Each node has its own circuit breakers: `circuit` is the state on the node that responded.",
-        )
-        .list::<NoFilter, VendorBody>("Page of vendors.", vendor_with_circuit())
+pub(super) fn vendors() -> [Operation; vendors::OPERATIONS.len()] {
+    [
+        describe(vendors::LIST_VENDORS, "Sorted by ID, without credentials. Each node has its own circuit breakers: `circuit` is the state on the node that responded.")
+            .list("Page of vendors.", vendor_with_circuit()),
+        describe(vendors::GET_VENDOR, "Without its credentials. `circuit` is the state on the node that responded.")
+            .ok("The vendor.", vendor_with_circuit()),
+        describe(vendors::PUT_VENDOR, "Replaces all fields. Omitted credentials stay unchanged, unless `url` changes.")
+            .json_body(json!({
+                "adapter": "http", "url": "https://vendor.example/vouchsafe", "credentials": "what-the-vendor-gave-us",
+                "concurrency": 8,
+            }))
+            .responses([(200, "Replaced.", vendor()), (201, "Created.", vendor())]),
+        describe(vendors::LIST_PURCHASES, "Purchases from vendors for orders, newest first, with the last vendor response. Never quotes a vendor.")
+            .list("Page of purchases.", purchase()),
+        describe(vendors::GET_PURCHASE, "With the last vendor response. Never quotes a vendor.")
+            .ok("The purchase.", purchase()),
+        describe(vendors::END_PURCHASE, "Ends a purchase whose outcome the vendor cannot tell. Later responses of the vendor are ignored, and the missing \
+             vouchers of the order are refunded. A repeated call returns the same result.")
+            .json_body(json!({ "reason": "the vendor has closed" }))
+            .ok("The ended purchase.", ended_purchase()),
+    ]
 }
 
-pub fn get(operation: Operation) -> Operation {
-    read_operation(operation, "getVendor")
-        .describe(
-            VENDORS,
-            "Get a vendor",
-            "Without its credentials. `circuit` is the state on the node that responded.",
-        )
-        .ok::<VendorBody>("The vendor.", vendor_with_circuit())
-        .errors(&[Code::VendorNotFound])
-}
-
-pub fn put(operation: Operation) -> Operation {
-    let request = json!({
-        "adapter": "http", "url": "https://vendor.example/vouchsafe", "credentials": "what-the-vendor-gave-us",
-        "concurrency": 8,
-    });
-    json_write_operation(operation, "putVendor")
-        .describe(
-            VENDORS,
-            "Create or replace a vendor",
-            "Replaces all fields. Omitted credentials stay unchanged, unless `url` changes.",
-        )
-        .json_body::<VendorRequest>(request)
-        .ok::<Vendor>("Replaced.", vendor())
-        .created::<Vendor>("Created.", vendor())
-}
-
-pub fn purchases(operation: Operation) -> Operation {
-    read_operation(operation, "listPurchases")
-        .describe(
-            VENDORS,
-            "List purchases",
-            "Purchases from vendors for orders, newest first, with the last vendor response. Never quotes a vendor.",
-        )
-        .list::<PurchaseFilter, PurchaseView>("Page of purchases.", purchase())
-}
-
-pub fn get_purchase(operation: Operation) -> Operation {
-    read_operation(operation, "getPurchase")
-        .describe(
-            VENDORS,
-            "Get a purchase",
-            "With the last vendor response. Never quotes a vendor.",
-        )
-        .ok::<PurchaseView>("The purchase.", purchase())
-}
-
-pub fn end_purchase(operation: Operation) -> Operation {
+fn ended_purchase() -> Value {
     let mut ended = purchase();
     ended["state"] = "ended".into();
     ended["last_response"] = "ENDED".into();
     ended["last_message"] = "ended by an operator: the vendor has closed".into();
     ended["next_attempt_at"] = Value::Null;
-    json_write_operation(operation, "endPurchase")
-        .describe(
-            VENDORS,
-            "End a purchase",
-            "Ends a purchase whose outcome the vendor cannot tell. Later responses of the vendor are ignored, and the missing \
-             vouchers of the order are refunded. A repeated call returns the same result.",
-        )
-        .json_body::<ReasonRequest>(json!({ "reason": "the vendor has closed" }))
-        .ok::<PurchaseView>("The ended purchase.", ended)
+    ended
 }
 
 fn vendor_with_circuit() -> Value {

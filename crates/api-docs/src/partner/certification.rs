@@ -4,26 +4,21 @@ use serde_json::{Value, json};
 use strum::VariantArray as _;
 use vouchsafe_domain::certification::check::Check;
 use vouchsafe_domain::certification::result::CheckState;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::partner::certification::CertificationBody;
+use vouchsafe_wire::partner::operations;
 
-use super::{ACCESS, unsigned_operation};
+use super::describe;
 use crate::openapi::Operation;
 
-pub fn get(operation: Operation) -> Operation {
-    unsigned_operation(operation, "getCertification")
-        .describe(
-            ACCESS,
-            "Get your certification",
-            "Returns the certification checklist and what the sandbox has observed of your client. The latest attempt at each \
-             check counts. Production has no such route.",
-        )
-        .ok::<CertificationBody>("The checklist.", example())
-        .errors(&[Code::RouteNotFound])
+pub(super) fn certification() -> Vec<Operation> {
+    vec![
+        describe(operations::GET_CERTIFICATION, "Returns the certification checklist and what the sandbox has observed of your client. The latest attempt at each \
+             check counts. Production has no such route.")
+            .ok("The checklist.", example()),
+    ]
 }
 
 /// A checklist with one check passed.
-pub fn example() -> Value {
+pub(crate) fn example() -> Value {
     let check = |check: &Check| {
         let is_passed = *check == Check::LostAnswer;
         let state = if is_passed {

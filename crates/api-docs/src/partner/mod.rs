@@ -1,23 +1,28 @@
 //! OpenAPI document of the partner API, served at `/openapi.json`.
 
-pub mod catalogue;
-pub mod certification;
-pub mod credentials;
+mod catalogue;
+mod certification;
+mod credentials;
 pub(crate) mod events;
-pub mod money;
-pub mod orders;
-pub mod reconciliation;
-pub mod sandbox;
-pub mod webhooks;
+pub(crate) mod money;
+mod orders;
+mod reconciliation;
+mod sandbox;
+pub(crate) mod webhooks;
 
+use utoipa::PartialSchema as _;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 use vouchsafe_domain::api_scope::ApiScope;
+use vouchsafe_domain::ids::{OrderId, PayoutId, WebhookId};
+use vouchsafe_domain::product::ProductId;
+use vouchsafe_security::framing::API_PREFIX;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::partner::operation as wire;
 
-pub use self::certification::example as example_certification;
-pub use self::orders::delivered_order as example_order;
-use crate::openapi::{self, DocumentInfo, Operation};
+pub(crate) use self::certification::example as example_certification;
+pub(crate) use self::orders::delivered_order as example_order;
+use crate::openapi::{self, Description, DocumentInfo, Operation, PathParameter, date};
 
 const ORDERS: &str = "Orders";
 const CATALOGUE: &str = "Catalogue";
@@ -81,15 +86,37 @@ those that you do not know. Every `enum` is final.
 
 **JSON Schemas** of the bodies and events, for validators: [/schemas/](/schemas/).";
 
-/// The document of these operations.
-pub fn document(operations: impl IntoIterator<Item = Operation>) -> OpenApi {
+/// All operations, with or without the reconciliation preview.
+pub fn operations(with_preview: bool) -> impl Iterator<Item = Operation> {
+    let preview = match with_preview {
+        true => Vec::from(reconciliation::reconciliation()),
+        false => Vec::new(),
+    };
+    let groups: [(&'static str, Vec<Operation>); 8] = [
+        (ORDERS, orders::orders()),
+        (ORDERS, preview),
+        (MONEY, money::money()),
+        (CATALOGUE, catalogue::catalogue()),
+        (EVENTS, webhooks::webhooks()),
+        (ACCESS, certification::certification()),
+        (ACCESS, credentials::credentials()),
+        (SANDBOX, sandbox::sandbox().into()),
+    ];
+    let groups = groups
+        .into_iter()
+        .flat_map(|(tag, operations)| operations.into_iter().map(move |operation| operation.tag(tag)));
+    groups.chain(openapi::health::operations())
+}
+
+/// The document, with or without the reconciliation preview.
+pub fn document(with_preview: bool) -> OpenApi {
     let info = DocumentInfo {
         title: "Vouchsafe partner API",
         description: DESCRIPTION,
         tags: TAGS,
         security: security_schemes(),
     };
-    openapi::build_document(info, operations, events::webhooks())
+    openapi::build_document(info, operations(with_preview), events::webhooks())
 }
 
 fn security_schemes() -> Vec<(&'static str, SecurityScheme)> {
@@ -119,44 +146,59 @@ fn security_schemes() -> Vec<(&'static str, SecurityScheme)> {
     ]
 }
 
-/// An operation for credentials with this scope; `None` admits every credential.
-pub fn require_scope(operation: Operation, scope: Option<ApiScope>) -> Operation {
-    match scope {
-        Some(scope) => operation
-            .require_scope(scope.into_str())
-            .errors(&[Code::MissingScope]),
-        None => operation,
-    }
-}
+/// Path parameters with their descriptions, and the errors of an ID without an object.
+const PATH_PARAMETERS: [PathParameter; 5] = [
+    ("order_id", "Order id.", OrderId::schema, &[Code::OrderNotFound]),
+    (
+        "payout_id",
+        "Payout id.",
+        PayoutId::schema,
+        &[Code::PayoutNotFound],
+    ),
+    (
+        "product_id",
+        "Product id.",
+        ProductId::schema,
+        &[Code::ProductNotFound],
+    ),
+    (
+        "webhook_id",
+        "Webhook endpoint id.",
+        WebhookId::schema,
+        &[Code::WebhookNotFound],
+    ),
+    ("date", "Day (UTC).", || date("2026-11-20").into(), &[]),
+];
 
-/// An operation below `/api/v1` that needs credentials only.
-fn unsigned_operation(operation: Operation, id: &'static str) -> Operation {
-    authenticated_operation(operation, id).secured(&CREDENTIAL_SCHEMES)
-}
-
-/// An operation below `/api/v1` that needs a signature.
-fn signed_operation(operation: Operation, id: &'static str) -> Operation {
-    authenticated_operation(operation, id)
-        .secured(&SIGNATURE_SCHEMES)
+/// An operation below `/api/v1`, with the parameters and errors that follow from its path, its method and its scope.
+fn describe<Q, R>(operation: wire::Operation<Q, R>, description: &'static str) -> Description<Q, R> {
+    let wire::Route {
+        method, path, access, ..
+    } = operation.route;
+    let described = Description::new(API_PREFIX, &operation, description)
+        .rate_limited()
+        .require_scope(access.into_str())
         .errors(&[
-            Code::MalformedRequest,
-            Code::UnexpectedQuery,
-            Code::InvalidSignature,
-            Code::TimestampOutOfRange,
-            Code::RequestTimeout,
-            Code::PayloadTooLarge,
-            Code::UnsupportedMediaType,
-        ])
-}
-
-/// An operation below `/api/v1`, with the errors that all of them share.
-fn authenticated_operation(operation: Operation, id: &'static str) -> Operation {
-    operation.id(id).rate_limited().errors(&[
-        Code::InvalidCredentials,
-        Code::IpNotAllowed,
-        Code::PartnerSuspended,
-        Code::RateLimitExceeded,
-        Code::TooManyRequestsInFlight,
-        Code::InternalError,
+            Code::InvalidCredentials,
+            Code::IpNotAllowed,
+            Code::MissingScope,
+            Code::PartnerSuspended,
+            Code::RateLimitExceeded,
+            Code::TooManyRequestsInFlight,
+            Code::InternalError,
+        ]);
+    let described = described.path_parameters(path, &PATH_PARAMETERS);
+    // Changes and reads of codes are signed.
+    if method.is_read() && access != ApiScope::Codes {
+        return described.secured(&CREDENTIAL_SCHEMES);
+    }
+    described.secured(&SIGNATURE_SCHEMES).errors(&[
+        Code::MalformedRequest,
+        Code::UnexpectedQuery,
+        Code::InvalidSignature,
+        Code::TimestampOutOfRange,
+        Code::RequestTimeout,
+        Code::PayloadTooLarge,
+        Code::UnsupportedMediaType,
     ])
 }

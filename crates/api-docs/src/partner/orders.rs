@@ -1,151 +1,63 @@
 //! OpenAPI operations of `/orders`.
 
 use serde_json::{Value, json};
-use utoipa::PartialSchema as _;
-use vouchsafe_domain::ids::OrderId;
-use vouchsafe_domain::order::filter::OrderFilter;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::filter::NoFilter;
-use vouchsafe_wire::partner::orders::body::OrderBody;
-use vouchsafe_wire::partner::orders::cancel::CancelRequest;
-use vouchsafe_wire::partner::orders::request::OrderRequest;
-use vouchsafe_wire::partner::voucher_access::VoucherAccessBody;
-use vouchsafe_wire::partner::vouchers::VoucherCodesBody;
+use vouchsafe_wire::partner::operations;
 
-use super::{ORDERS, signed_operation, unsigned_operation};
-use crate::openapi::{Operation, OperationResponse, ResponseHeader, text};
+use super::describe;
+use crate::openapi::{Operation, ResponseHeader, text};
 
-pub fn place(operation: Operation) -> Operation {
-    let request = json!({
-        "items": [{ "product_id": "sbx-instant", "denomination": 25, "quantity": 1 }],
-        "currency": "USD",
-        "reference": "po-1001",
-        "metadata": { "campaign": "spring" },
-    });
-    signed_operation(operation, "placeOrder")
-        .describe(
-            ORDERS,
-            "Place an order",
-            "Debits the wallet for the whole order and allocates vouchers: immediately if all are in stock, otherwise when \
-             the vendor delivers or an operator approves. A rejected order has no effect.",
-        )
-        .idempotent("order")
-        .json_body::<OrderRequest>(request)
-        .response(placed_response(201, "Delivered: all vouchers are allocated.", delivered_order()))
-        .response(placed_response(202, "Accepted: vouchers are still pending.", pending_order()))
-        .stored_errors(&[Code::InsufficientFunds, Code::InsufficientInventory])
-        .errors(&[
-            Code::ProductNotFound,
-            Code::ProductUnavailable,
-            Code::ValidationFailed,
-            Code::DenominationNotAllowed,
-            Code::CurrencyMismatch,
-            Code::StockQuarantined,
-            Code::PendingOrdersLimitReached,
-            Code::PendingAmountLimitReached,
-            Code::SpendLimitReached,
-        ])
-}
-
-pub fn list(operation: Operation) -> Operation {
-    unsigned_operation(operation, "listOrders")
-        .describe(
-            ORDERS,
-            "List orders",
-            "Lists your orders, newest first, in the same format as `GET /orders/{order_id}`.",
-        )
-        .list::<OrderFilter, OrderBody<'_>>("A page of orders.", delivered_order())
-}
-
-pub fn get(operation: Operation) -> Operation {
-    unsigned_operation(operation, "getOrder")
-        .describe(
-            ORDERS,
-            "Get an order",
-            "Returns an order with its items, allocated vouchers and status history.",
-        )
-        .path_parameter("order_id", "Order id.", OrderId::schema())
-        .header_parameter(
-            "Prefer",
+pub(super) fn orders() -> Vec<Operation> {
+    vec![
+        describe(operations::PLACE_ORDER, "Debits the wallet for the whole order and allocates vouchers: immediately if all are in stock, otherwise when \
+             the vendor delivers or an operator approves. A rejected order has no effect.")
+            .idempotent("order")
+            .json_body(json!({
+                "items": [{ "product_id": "sbx-instant", "denomination": 25, "quantity": 1 }],
+                "currency": "USD",
+                "reference": "po-1001",
+                "metadata": { "campaign": "spring" },
+            }))
+            .responses([(201, "Delivered: all vouchers are allocated.", delivered_order()), (202, "Accepted: vouchers are still pending.", pending_order())])
+            .with_header(ResponseHeader::Location)
+            .with_header(ResponseHeader::Replayed),
+        describe(operations::LIST_ORDERS, "Lists your orders, newest first, in the same format as `GET /orders/{order_id}`.")
+            .list("A page of orders.", delivered_order()),
+        describe(operations::GET_ORDER, "Returns an order with its items, allocated vouchers and status history.")
+            .header_parameter("Prefer",
             "`wait=N`, up to 30 seconds: if the order is PENDING or PROCESSING, the server responds when its status changes or \
              after N seconds.",
-            text("wait=20"),
-        )
-        .response(
-            OperationResponse::json::<OrderBody<'_>>(200, "The order.", delivered_order()).with_header(ResponseHeader::PreferenceApplied),
-        )
-        .errors(&[Code::OrderNotFound])
-}
-
-pub fn get_codes(operation: Operation) -> Operation {
-    let codes = json!({
-        "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
-        "data": [{
-            "voucher_id": "vch_0198c1f2a3b47c5d8e9f0a1b2c3d4e60", "product_id": "sbx-instant", "denomination": 25,
-            "currency": "USD", "expiry": "2027-11-20",
-            "credentials": [{ "type": "code", "value": "SANDBOX-0000-0001" }, { "type": "pin", "value": "1234" }],
-        }],
-    });
-    signed_operation(operation, "getVoucherCodes")
-        .describe(
-            ORDERS,
-            "Retrieve the codes of an order",
-            "Returns the voucher codes. This is the only endpoint that returns them. The request must be signed although it is \
-             a GET. Every retrieval is written to the audit log before the response is sent. Do not cache the response.",
-        )
-        .path_parameter("order_id", "Order id.", OrderId::schema())
-        .ok::<VoucherCodesBody<'_>>("The codes of all allocated vouchers.", codes)
-        .errors(&[Code::OrderNotFound, Code::OrderNotReady])
-}
-
-pub fn list_code_reads(operation: Operation) -> Operation {
-    let read = json!({
-        "at": "2026-11-20T12:05:00.123456Z", "credential_id": "cred_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
-        "address": "203.0.113.7", "vouchers": 1, "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
-    });
-    unsigned_operation(operation, "listVoucherAccess")
-        .describe(
-            ORDERS,
-            "List the reads of an order's codes",
-            "Lists every response with codes of the order, newest first, with the credential and the address of its request, \
+            text("wait=20"))
+            .ok("The order.", delivered_order())
+            .with_header(ResponseHeader::PreferenceApplied),
+        describe(operations::GET_VOUCHER_CODES, "Returns the voucher codes. This is the only endpoint that returns them. The request must be signed although it is \
+             a GET. Every retrieval is written to the audit log before the response is sent. Do not cache the response.")
+            .ok("The codes of all allocated vouchers.", json!({
+                "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
+                "data": [{
+                    "voucher_id": "vch_0198c1f2a3b47c5d8e9f0a1b2c3d4e60", "product_id": "sbx-instant", "denomination": 25,
+                    "currency": "USD", "expiry": "2027-11-20",
+                    "credentials": [{ "type": "code", "value": "SANDBOX-0000-0001" }, { "type": "pin", "value": "1234" }],
+                }],
+            })),
+        describe(operations::LIST_VOUCHER_ACCESS, "Lists every response with codes of the order, newest first, with the credential and the address of its request, \
              whichever of your credentials sent it. The entries come from the append-only audit log. They never contain a \
-             code.",
-        )
-        .path_parameter("order_id", "Order id.", OrderId::schema())
-        .list::<NoFilter, VoucherAccessBody>("A page of reads.", read)
-        .errors(&[Code::OrderNotFound])
-}
-
-pub fn cancel(operation: Operation) -> Operation {
-    signed_operation(operation, "cancelOrder")
-        .describe(
-            ORDERS,
-            "Cancel an order",
-            "Returns all vouchers and refunds the whole order to the wallet. An order can be cancelled while none of its codes \
+             code.")
+            .list("A page of reads.", json!({
+                "at": "2026-11-20T12:05:00.123456Z", "credential_id": "cred_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
+                "address": "203.0.113.7", "vouchers": 1, "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
+            })),
+        describe(operations::CANCEL_ORDER, "Returns all vouchers and refunds the whole order to the wallet. An order can be cancelled while none of its codes \
              was retrieved, within the agreed cancellation period (24 hours by default), and before its first voucher expires. \
              Vouchers that were bought for the order must also be of a returnable product. A repeated call returns the same \
-             result.",
-        )
-        .path_parameter("order_id", "Order id.", OrderId::schema())
-        .optional_json_body::<CancelRequest>(json!({ "reason": "ordered twice" }))
-        .ok::<OrderBody<'_>>("The refunded order.",
-            cancelled_order(),)
-        .errors(&[
-            Code::OrderNotFound,
-            Code::OrderNotCancellable,
-            Code::ValidationFailed,
-            Code::CancellationLimitReached,
-        ])
-}
-
-fn placed_response(status: u16, description: &'static str, example: Value) -> OperationResponse {
-    OperationResponse::json::<OrderBody<'_>>(status, description, example)
-        .with_header(ResponseHeader::Location)
-        .with_header(ResponseHeader::Replayed)
+             result.")
+            .optional_json_body(json!({ "reason": "ordered twice" }))
+            .ok("The refunded order.",
+            cancelled_order()),
+    ]
 }
 
 /// Example of a delivered order.
-pub fn delivered_order() -> Value {
+pub(crate) fn delivered_order() -> Value {
     let at = "2026-11-20T12:00:00.123456Z";
     json!({
         "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
@@ -177,12 +89,12 @@ fn cancelled_order() -> Value {
 }
 
 /// Example of an order whose approval was rejected.
-pub fn rejected_order() -> Value {
+pub(super) fn rejected_order() -> Value {
     refunded_order("operator", "decided by the partner in the sandbox")
 }
 
 /// Example of an order of which a vendor delivered nothing.
-pub fn unfilled_order() -> Value {
+pub(super) fn unfilled_order() -> Value {
     refunded_order("system", "the rest is not available")
 }
 

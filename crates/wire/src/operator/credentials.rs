@@ -5,10 +5,43 @@ use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::api_scope::ApiScopes;
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::CredentialId;
-use vouchsafe_domain::revocation::DescendantPolicy;
+use vouchsafe_domain::operator::Role;
+use vouchsafe_domain::revocation::{DescendantPolicy, Revocation};
 use vouchsafe_security::credential::{ApiSecret, Credential};
 use vouchsafe_security::credential_summary::CredentialSummary;
+
+use crate::error_code::Code;
+use crate::filter::NoFilter;
+use crate::operation::{Page, operations};
+use crate::operator::operation::SecondOperator::{Always, Never};
+use crate::operator::operation::{Operation, OperatorAccess, delete, get, post};
+use crate::partner::credentials::{RotateCredentialBody, RotatedCredentialBody};
+
+operations! {
+    OperatorAccess;
+    LIST_CREDENTIALS: Operation<NoFilter, Page<CredentialBody>> =
+        get("/partners/{partner_id}/credentials", Role::Viewer, "listCredentials", "List the credentials of a partner");
+    ISSUE_CREDENTIAL: Operation<IssueCredentialRequest, IssuedCredential> = post(
+        "/partners/{partner_id}/credentials",
+        Role::Admin,
+        Always(&[ChangeKind::CredentialIssue]),
+        "issueCredential",
+        "Issue a credential",
+    )
+        .errors(&[Code::CertificationRequired, Code::CredentialLimitReached, Code::InvalidRowHmac]);
+    REVOKE_CREDENTIAL: Operation<RevocationQuery, Revocation> =
+        delete("/credentials/{credential_id}", Role::Admin, Never, "revokeCredential", "Revoke a credential");
+    ROTATE_CREDENTIAL: Operation<RotateCredentialBody, RotatedCredentialBody<'static>> = post(
+        "/credentials/{credential_id}/rotate",
+        Role::Admin,
+        Always(&[ChangeKind::CredentialRotate]),
+        "rotateCredential",
+        "Rotate a credential",
+    )
+        .errors(&[Code::CredentialLimitReached, Code::CredentialNotLive, Code::InvalidRowHmac]);
+}
 
 /// Request for a credential.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]

@@ -3,12 +3,80 @@
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
-use vouchsafe_domain::operator::{OperatorName, OperatorTokenSummary, Role};
+use vouchsafe_domain::change_request::ChangeKind;
+use vouchsafe_domain::operator::{
+    OperatorAccount, OperatorIdentity, OperatorName, OperatorTokenSummary, Role,
+};
+use vouchsafe_domain::operator_session::{OperatorSession, SessionFilter};
 use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::secret::expose;
 
 use crate::error_body::InvalidRequest;
+use crate::error_code::Code;
+use crate::filter::{NoFilter, WholeList};
 use crate::json;
+use crate::operation::{self, Page, operations};
+use crate::operator::operation::SecondOperator::{Always, Never, Sometimes};
+use crate::operator::operation::{Operation, OperatorAccess, delete, get, patch, post};
+use crate::operator::sessions::SignInLink;
+
+/// Authenticates with the inactive token itself.
+pub const ACTIVATE_OPERATOR_TOKEN: operation::Operation<ActivationRequest, OperatorTokenSummary, ()> =
+    operation::Operation::new(
+        operation::Method::Post,
+        "/activation",
+        (),
+        "activateOperatorToken",
+        "Activate a token",
+    )
+    .errors(&[Code::InvalidCredentials, Code::RateLimitExceeded]);
+
+operations! {
+    OperatorAccess;
+    LIST_OPERATORS: Operation<WholeList, Page<OperatorAccount>> =
+        get("/operators", Role::Viewer, "listOperators", "List operators");
+    CREATE_OPERATOR: Operation<NewOperator, OperatorAccount> =
+        post("/operators", Role::Admin, Always(&[ChangeKind::OperatorCreate]), "createOperator", "Create an operator")
+            .errors(&[Code::OperatorExists]);
+    CHANGE_OPERATOR: Operation<OperatorPatch, OperatorAccount> = patch(
+        "/operators/{name}",
+        Role::Admin,
+        Sometimes(&[ChangeKind::OperatorChange]),
+        "changeOperator",
+        "Change an operator",
+    )
+        .errors(&[Code::OwnAccount, Code::InvalidRowHmac]);
+    LIST_OPERATOR_TOKENS: Operation<NoFilter, Page<OperatorTokenSummary>> =
+        get("/operators/{name}/tokens", Role::Viewer, "listOperatorTokens", "List tokens of an operator");
+    ISSUE_OPERATOR_TOKEN: Operation<IssueTokenRequest, IssuedOperatorToken> = post(
+        "/operators/{name}/tokens",
+        Role::Admin,
+        Sometimes(&[ChangeKind::OperatorTokenIssue]),
+        "issueOperatorToken",
+        "Issue a token",
+    )
+        .errors(&[Code::StepUpRequired, Code::CredentialLimitReached, Code::InvalidRowHmac]);
+    REVOKE_OPERATOR_TOKEN: Operation<(), ()> =
+        delete("/operator-tokens/{token_id}", Role::Admin, Never, "revokeOperatorToken", "Revoke a token");
+    LIST_OPERATOR_IDENTITIES: Operation<WholeList, Page<OperatorIdentity>> =
+        get("/operators/{name}/identities", Role::Admin, "listOperatorIdentities", "List identities of an operator");
+    UNLINK_OPERATOR_IDENTITIES: Operation<(), ()> = delete(
+        "/operators/{name}/identities",
+        Role::Admin,
+        Never,
+        "unlinkOperatorIdentities",
+        "Unlink an operator from the identity provider",
+    );
+    ISSUE_SIGN_IN_LINK: Operation<(), SignInLink> =
+        post("/operators/{name}/sign-in-links", Role::Viewer, Never, "issueSignInLink", "Issue a sign-in link")
+            .errors(&[Code::Forbidden, Code::OperatorDisabled]);
+    LIST_OPERATOR_SESSIONS: Operation<SessionFilter, Page<OperatorSession>> =
+        get("/sessions", Role::Viewer, "listOperatorSessions", "List sessions")
+            .errors(&[Code::Forbidden]);
+    END_OPERATOR_SESSION: Operation<(), ()> =
+        delete("/sessions/{session_id}", Role::Viewer, Never, "endOperatorSession", "End a session")
+            .errors(&[Code::Forbidden]);
+}
 
 /// Validity of a token without another request.
 pub const DEFAULT_TOKEN_DAYS: u16 = 90;

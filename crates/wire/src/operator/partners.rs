@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_domain::allowlist::Allowlist;
-use vouchsafe_domain::partner::Partner;
+use vouchsafe_domain::change_request::ChangeKind;
+use vouchsafe_domain::operator::Role;
+use vouchsafe_domain::partner::{Partner, PartnerFilter};
 
 use self::limits_patch::{LimitsPatch, validate_limits};
 pub use self::patch::PartnerPatch;
@@ -17,6 +19,48 @@ use super::credentials::{CredentialBody, IssuedCredential};
 use super::patch_field::deserialize_some_object;
 use super::text::validate_name;
 use crate::error_body::InvalidRequest;
+use crate::error_code::Code;
+use crate::filter::WholeList;
+use crate::operation::{Page, operations};
+use crate::operator::limit_use::LimitUse;
+use crate::operator::operation::SecondOperator::{Never, Sometimes};
+use crate::operator::operation::{Operation, OperatorAccess, delete, get, patch, post};
+use crate::partner::certification::CertificationBody;
+
+operations! {
+    OperatorAccess;
+    LIST_PARTNERS: Operation<PartnerFilter, Page<Partner>> =
+        get("/partners", Role::Viewer, "listPartners", "List partners");
+    CREATE_PARTNER: Operation<NewPartner, CreatedPartner<'static>> =
+        post("/partners", Role::Admin, Never, "createPartner", "Create a partner");
+    GET_PARTNER: Operation<(), PartnerWithCredentials<'static>> =
+        get("/partners/{partner_id}", Role::Viewer, "getPartner", "Get a partner");
+    CHANGE_PARTNER: Operation<PartnerPatch, Partner> = patch(
+        "/partners/{partner_id}",
+        Role::Admin,
+        Sometimes(&[ChangeKind::PartnerChange]),
+        "changePartner",
+        "Change the terms of a partner",
+    )
+        .errors(&[Code::InvalidRowHmac]);
+    GET_CERTIFICATION: Operation<(), CertificationBody> = get(
+        "/partners/{partner_id}/certification",
+        Role::Viewer,
+        "getCertification",
+        "Get the certification of a partner",
+    )
+        .errors(&[Code::RouteNotFound]);
+    RESTART_CERTIFICATION: Operation<(), ()> = delete(
+        "/partners/{partner_id}/certification",
+        Role::Operator,
+        Never,
+        "restartCertification",
+        "Restart a certification",
+    )
+        .errors(&[Code::RouteNotFound]);
+    LIST_LIMIT_USE: Operation<WholeList, Page<LimitUse>> =
+        get("/partners/{partner_id}/limits", Role::Viewer, "listLimitUse", "List the use of rate limits");
+}
 
 /// A partner to create.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]

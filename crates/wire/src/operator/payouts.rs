@@ -3,12 +3,50 @@
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
-use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutOutcome};
+use vouchsafe_domain::operator::Role;
+use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutOutcome, PayoutSearch};
 
 use super::text::{validate_reason, validate_reference};
 use crate::error_body::InvalidRequest;
+use crate::error_code::Code;
+use crate::operation::{Page, operations};
+use crate::operator::operation::SecondOperator::Always;
+use crate::operator::operation::{Operation, OperatorAccess, get, post};
 use crate::partner::payouts::body::PayoutBody;
+
+operations! {
+    OperatorAccess;
+    LIST_PAYOUTS: Operation<PayoutSearch, Page<PayoutOfPartner<'static>>> =
+        get("/payouts", Role::Viewer, "listPayouts", "List payouts");
+    GET_PAYOUT: Operation<(), PayoutOfPartner<'static>> =
+        get("/payouts/{payout_id}", Role::Viewer, "getPayout", "Get a payout");
+    PAY_PAYOUT: Operation<PayoutDecisionRequest, PayoutOfPartner<'static>> = post(
+        "/payouts/{payout_id}/pay",
+        Role::Admin,
+        Always(&[ChangeKind::PayoutPay]),
+        "payPayout",
+        "Record a payout as paid",
+    )
+        .errors(&[Code::StepUpRequired, Code::PayoutNotPending, Code::IdempotencyInProgress]);
+    REJECT_PAYOUT: Operation<PayoutDecisionRequest, PayoutOfPartner<'static>> = post(
+        "/payouts/{payout_id}/reject",
+        Role::Admin,
+        Always(&[ChangeKind::PayoutReject]),
+        "rejectPayout",
+        "Reject a payout",
+    )
+        .errors(&[Code::StepUpRequired, Code::PayoutNotPending, Code::IdempotencyInProgress]);
+    FAIL_PAYOUT: Operation<PayoutDecisionRequest, PayoutOfPartner<'static>> = post(
+        "/payouts/{payout_id}/fail",
+        Role::Admin,
+        Always(&[ChangeKind::PayoutFail]),
+        "failPayout",
+        "Record a payout as failed",
+    )
+        .errors(&[Code::StepUpRequired, Code::PayoutNotPending, Code::IdempotencyInProgress]);
+}
 
 /// A payout and its partner.
 #[derive(Serialize, ToSchema)]

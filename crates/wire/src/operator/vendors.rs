@@ -5,14 +5,44 @@ use std::borrow::Cow;
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::identifier;
+use vouchsafe_domain::operator::Role;
+use vouchsafe_domain::purchase::view::{PurchaseFilter, PurchaseView};
 use vouchsafe_domain::schema::HttpUrl;
 use vouchsafe_domain::vendor::{AdapterKind, Circuit, DEFAULT_CONCURRENCY, MAX_CONCURRENCY, Vendor};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::secret::expose;
 
 use crate::error_body::InvalidRequest;
+use crate::error_code::Code;
+use crate::filter::NoFilter;
 use crate::json;
+use crate::operation::{Page, operations};
+use crate::operator::decision::ReasonRequest;
+use crate::operator::operation::SecondOperator::{Never, Sometimes};
+use crate::operator::operation::{Operation, OperatorAccess, get, post, put};
+
+operations! {
+    OperatorAccess;
+    LIST_VENDORS: Operation<NoFilter, Page<VendorBody>> = get("/vendors", Role::Viewer, "listVendors", "List vendors");
+    GET_VENDOR: Operation<(), VendorBody> =
+        get("/vendors/{vendor_id}", Role::Viewer, "getVendor", "Get a vendor")
+            .errors(&[Code::VendorNotFound]);
+    PUT_VENDOR: Operation<VendorRequest, Vendor> = put(
+        "/vendors/{vendor_id}",
+        Role::Admin,
+        Sometimes(&[ChangeKind::VendorPut]),
+        "putVendor",
+        "Create or replace a vendor",
+    );
+    LIST_PURCHASES: Operation<PurchaseFilter, Page<PurchaseView>> =
+        get("/purchases", Role::Viewer, "listPurchases", "List purchases");
+    GET_PURCHASE: Operation<(), PurchaseView> =
+        get("/purchases/{purchase_id}", Role::Viewer, "getPurchase", "Get a purchase");
+    END_PURCHASE: Operation<ReasonRequest, PurchaseView> =
+        post("/purchases/{purchase_id}/end", Role::Operator, Never, "endPurchase", "End a purchase");
+}
 
 /// In bytes: tokens with claims take a few KiB, and the credential must fit into a header.
 pub(super) const MAX_CREDENTIAL: usize = 4_096;

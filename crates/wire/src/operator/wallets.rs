@@ -2,11 +2,48 @@
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ledger::LedgerKind;
+use vouchsafe_domain::ledger::transaction::{Transaction, TransactionFilter};
 use vouchsafe_domain::money::{Amount, AmountText, Currency};
+use vouchsafe_domain::operator::Role;
+use vouchsafe_domain::wallet::Wallet;
 
 use super::text::validate_reference;
 use crate::error_body::InvalidRequest;
+use crate::error_code::Code;
+use crate::filter::WholeList;
+use crate::operation::{Page, operations};
+use crate::operator::operation::SecondOperator::Sometimes;
+use crate::operator::operation::{Operation, OperatorAccess, get, post};
+
+operations! {
+    OperatorAccess;
+    LIST_WALLETS: Operation<WholeList, Page<Wallet>> =
+        get("/partners/{partner_id}/wallets", Role::Viewer, "listWallets", "List the wallets of a partner");
+    LIST_TRANSACTIONS: Operation<TransactionFilter, Page<Transaction>> = get(
+        "/partners/{partner_id}/transactions",
+        Role::Viewer,
+        "listTransactions",
+        "List the transactions of a partner",
+    );
+    TOP_UP: Operation<PostingRequest, Transaction> = post(
+        "/partners/{partner_id}/wallets/{currency}/top-ups",
+        Role::Admin,
+        Sometimes(&[ChangeKind::TopUp]),
+        "topUp",
+        "Top up a wallet",
+    )
+        .errors(&[Code::StepUpRequired, Code::InsufficientFunds, Code::IdempotencyInProgress, Code::IdempotencyKeyReused]);
+    ADJUST: Operation<PostingRequest, Transaction> = post(
+        "/partners/{partner_id}/wallets/{currency}/adjustments",
+        Role::Admin,
+        Sometimes(&[ChangeKind::Adjustment]),
+        "adjust",
+        "Adjust the balance of a wallet",
+    )
+        .errors(&[Code::StepUpRequired, Code::InsufficientFunds, Code::IdempotencyInProgress, Code::IdempotencyKeyReused]);
+}
 
 /// In minor units: thousands of postings do not overflow a balance.
 const MAX_AMOUNT: i64 = 1_000_000_000_000_000;

@@ -3,12 +3,53 @@
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use vouchsafe_domain::delivery::view::DeliveryView;
+use vouchsafe_domain::delivery::attempt::{AttemptFilter, LoggedAttempt};
+use vouchsafe_domain::delivery::view::{DeliveryFilter, DeliveryView};
 use vouchsafe_domain::envelope::{Envelope, Event};
 use vouchsafe_domain::event_kind::EventKind;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
+use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::schema::HttpUrl;
-use vouchsafe_domain::webhook::{DisabledReason, Webhook, WebhookStatus};
+use vouchsafe_domain::webhook::{DisabledReason, Webhook, WebhookFilter, WebhookStatus};
+
+use crate::error_code::Code;
+use crate::operation::{Page, operations};
+use crate::operator::operation::SecondOperator::Never;
+use crate::operator::operation::{Operation, OperatorAccess, get, post};
+use crate::partner::webhooks::replay::ReplayResultBody;
+use crate::partner::webhooks::request::ReplayEventsBody;
+
+operations! {
+    OperatorAccess;
+    LIST_WEBHOOKS: Operation<WebhookFilter, Page<WebhookOfPartner>> =
+        get("/webhooks", Role::Viewer, "listWebhooks", "List webhook endpoints");
+    GET_WEBHOOK: Operation<(), WebhookOfPartner> =
+        get("/webhooks/{webhook_id}", Role::Viewer, "getWebhook", "Get a webhook endpoint");
+    ENABLE_WEBHOOK: Operation<(), WebhookOfPartner> =
+        post("/webhooks/{webhook_id}/enable", Role::Operator, Never, "enableWebhook", "Enable a webhook endpoint");
+    RETRY_WEBHOOK: Operation<(), WebhookOfPartner> = post(
+        "/webhooks/{webhook_id}/retry",
+        Role::Operator,
+        Never,
+        "retryWebhook",
+        "Retry the waiting deliveries of a webhook endpoint",
+    );
+    REPLAY_WEBHOOK: Operation<ReplayEventsBody, ReplayResultBody> =
+        post("/webhooks/{webhook_id}/replay", Role::Operator, Never, "replayWebhook", "Replay events")
+            .errors(&[Code::EventNotFound]);
+    LIST_WEBHOOK_DELIVERIES: Operation<AttemptFilter, Page<LoggedAttempt>> = get(
+        "/webhooks/{webhook_id}/deliveries",
+        Role::Viewer,
+        "listWebhookDeliveries",
+        "List the delivery attempts of a webhook endpoint",
+    );
+    LIST_DELIVERIES: Operation<DeliveryFilter, Page<DeliveryView>> =
+        get("/deliveries", Role::Viewer, "listDeliveries", "List deliveries");
+    GET_DELIVERY: Operation<(), DeliveryWithPayload> =
+        get("/deliveries/{delivery_id}", Role::Viewer, "getDelivery", "Get a delivery");
+    REPLAY_DELIVERY: Operation<(), DeliveryView> =
+        post("/deliveries/{delivery_id}/replay", Role::Operator, Never, "replayDelivery", "Replay a delivery");
+}
 
 /// A webhook endpoint, its partner and state.
 #[derive(Serialize, ToSchema)]

@@ -5,6 +5,8 @@ pub mod certification;
 pub mod credentials;
 pub mod events;
 mod limits;
+pub mod operation;
+pub mod operations;
 pub mod orders;
 pub mod payouts;
 pub mod products;

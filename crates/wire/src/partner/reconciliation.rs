@@ -3,6 +3,7 @@
 use serde::Serialize;
 use time::{Date, OffsetDateTime};
 use utoipa::ToSchema;
+use vouchsafe_domain::api_scope::ApiScope;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::iso_date;
 use vouchsafe_domain::product::ProductId;
@@ -11,6 +12,16 @@ use vouchsafe_domain::reconciliation::partner_day::PartnerDay;
 use vouchsafe_domain::reconciliation::result::ReconciliationSummary;
 
 use crate::error_body::InvalidRequest;
+use crate::error_code::Code;
+use crate::operation::operations;
+use crate::partner::operation::{Operation, get};
+
+operations! {
+    ApiScope;
+    GET_RECONCILIATION: Operation<(), ReconciledDayBody> =
+        get("/reconciliation/{date}", ApiScope::Read, "getReconciliation", "Get the reconciliation of a day (planned)")
+            .errors(&[Code::ReconciliationNotFound, Code::ValidationFailed]);
+}
 
 /// Maximum drifts in a response. The spec defines no pagination here; `summary` has the total.
 pub const MAX_DRIFTS: usize = 1_000;

@@ -6,14 +6,46 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+use vouchsafe_domain::api_scope::ApiScope;
 use vouchsafe_domain::purchase::MAX_QUANTITY;
 use vouchsafe_domain::sandbox_fault::{
     FaultKind, MAX_FAULT_COUNT, MAX_FAULT_DELAY, MAX_FAULT_TTL, SandboxFault,
 };
 
 use crate::error_body::InvalidRequest;
+use crate::error_code::Code;
+use crate::filter::NoFilter;
 use crate::json::{self, JsonObject};
+use crate::operation::{Page, operations};
 use crate::partner::limits::whole_number;
+use crate::partner::operation::{Operation, delete, get, post};
+use crate::partner::orders::body::OrderBody;
+
+operations! {
+    ApiScope;
+    REQUEST_SANDBOX_FAULT: Operation<FaultRequestBody, FaultBody> =
+        post("/sandbox/faults", ApiScope::Orders, "requestSandboxFault", "Request a fault");
+    LIST_SANDBOX_FAULTS: Operation<NoFilter, Page<FaultBody>> =
+        get("/sandbox/faults", ApiScope::Read, "listSandboxFaults", "List active faults");
+    CLEAR_SANDBOX_FAULTS: Operation<(), ()> =
+        delete("/sandbox/faults", ApiScope::Orders, "clearSandboxFaults", "End all faults");
+    APPROVE_SANDBOX_ORDER: Operation<(), OrderBody<'static>> =
+        post("/sandbox/orders/{order_id}/approve", ApiScope::Orders, "approveSandboxOrder", "Approve an order")
+            .errors(&[Code::OrderNotAwaitingApproval]);
+    REJECT_SANDBOX_ORDER: Operation<(), OrderBody<'static>> =
+        post("/sandbox/orders/{order_id}/reject", ApiScope::Orders, "rejectSandboxOrder", "Reject an order")
+            .errors(&[Code::OrderNotAwaitingApproval]);
+    ADVANCE_SANDBOX_ORDER: Operation<AdvanceRequestBody, OrderBody<'static>> = post(
+        "/sandbox/orders/{order_id}/advance",
+        ApiScope::Orders,
+        "advanceSandboxOrder",
+        "Deliver the next vouchers of an order",
+    )
+        .errors(&[Code::OrderNotFulfillable]);
+    FAIL_SANDBOX_ORDER: Operation<(), OrderBody<'static>> =
+        post("/sandbox/orders/{order_id}/fail", ApiScope::Orders, "failSandboxOrder", "Fail the rest of an order")
+            .errors(&[Code::OrderNotFulfillable]);
+}
 
 /// Validity of a fault by default. Seconds.
 const DEFAULT_TTL_S: u32 = 600;

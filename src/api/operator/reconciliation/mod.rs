@@ -7,20 +7,33 @@ mod upload;
 
 use actix_web::{HttpResponse, web};
 use time::{Date, OffsetDateTime};
+pub(super) use upload::upload;
+use vouchsafe_wire::operator::reconciliation;
 use vouchsafe_wire::operator::reconciliation::{DayBody, RunRequest};
 use vouchsafe_wire::partner::reconciliation::parse_date;
 
 use super::body::OptionalJson;
+use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::endpoint::bind;
 use crate::api::partner::reconciliation::not_found;
 use crate::service::Service;
 
-pub(super) use upload::upload;
+pub(super) fn endpoints() -> [Endpoint; reconciliation::OPERATIONS.len()] {
+    [
+        bind(reconciliation::LIST_RECONCILIATIONS, list),
+        bind(reconciliation::GET_RECONCILIATION, get),
+        bind(reconciliation::RUN_RECONCILIATION, run),
+        bind(reconciliation::UPLOAD_RECORDS, upload),
+        bind(reconciliation::LIST_DRIFTS, drifts::list),
+        bind(reconciliation::RESOLVE_DRIFT, drifts::resolve),
+    ]
+}
 
 /// `GET /reconciliation`.
-pub(super) async fn list(
+async fn list(
     service: web::Data<Service>,
     _operator: Operator,
     ListRequest { page, .. }: ListRequest,
@@ -35,7 +48,7 @@ pub(super) async fn list(
 }
 
 /// `GET /reconciliation/{date}`.
-pub(super) async fn get(
+async fn get(
     service: web::Data<Service>,
     _operator: Operator,
     date: web::Path<String>,
@@ -58,7 +71,7 @@ async fn find_day(service: &Service, day: Date) -> Result<Option<DayBody>, ApiEr
 }
 
 /// `POST /reconciliation/{date}/run`: queues a run and returns 202.
-pub(super) async fn run(
+async fn run(
     service: web::Data<Service>,
     operator: Operator,
     date: web::Path<String>,

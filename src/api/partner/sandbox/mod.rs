@@ -5,24 +5,24 @@ mod orders;
 
 use actix_web::guard::GuardContext;
 use actix_web::web;
-use vouchsafe_domain::api_scope::ApiScope::{Orders, Read};
 use vouchsafe_security::environment::Environment;
+use vouchsafe_wire::partner::sandbox;
 
-use crate::api::partner::endpoint::{PartnerEndpoint, partner_endpoints};
+use crate::api::endpoint::Endpoint;
+use crate::api::partner::endpoint::bind;
 use crate::service::Service;
-use vouchsafe_api_docs::partner::sandbox as docs;
 
 /// The endpoints, which [`is_sandbox`] guards.
-pub(super) fn endpoints() -> Vec<PartnerEndpoint> {
-    partner_endpoints! {
-        POST "/sandbox/faults" Orders => faults::put, docs::put_fault;
-        GET "/sandbox/faults" Read => faults::list, docs::list_faults;
-        DELETE "/sandbox/faults" Orders => faults::clear, docs::clear_faults;
-        POST "/sandbox/orders/{order_id}/approve" Orders => orders::approve, docs::approve_order;
-        POST "/sandbox/orders/{order_id}/reject" Orders => orders::reject, docs::reject_order;
-        POST "/sandbox/orders/{order_id}/advance" Orders => orders::advance, docs::advance_order;
-        POST "/sandbox/orders/{order_id}/fail" Orders => orders::fail, docs::fail_order;
-    }
+pub(super) fn endpoints() -> [Endpoint; sandbox::OPERATIONS.len()] {
+    [
+        bind(sandbox::REQUEST_SANDBOX_FAULT, faults::put),
+        bind(sandbox::LIST_SANDBOX_FAULTS, faults::list),
+        bind(sandbox::CLEAR_SANDBOX_FAULTS, faults::clear),
+        bind(sandbox::APPROVE_SANDBOX_ORDER, orders::approve),
+        bind(sandbox::REJECT_SANDBOX_ORDER, orders::reject),
+        bind(sandbox::ADVANCE_SANDBOX_ORDER, orders::advance),
+        bind(sandbox::FAIL_SANDBOX_ORDER, orders::fail),
+    ]
 }
 
 /// The guard that hides the routes in production.

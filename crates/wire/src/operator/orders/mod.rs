@@ -4,10 +4,53 @@ pub mod fulfil;
 
 use serde::Serialize;
 use utoipa::ToSchema;
+use vouchsafe_domain::change_request::ChangeKind;
+use vouchsafe_domain::envelope::Event;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::order::Order;
+use vouchsafe_domain::order::filter::OrderSearch;
 
+use crate::error_code::Code;
+use crate::filter::NoFilter;
+use crate::operation::{Page, operations};
+use crate::operator::decision::ReasonRequest;
+use crate::operator::operation::SecondOperator::{Always, Never};
+use crate::operator::operation::{Operation, OperatorAccess, get, post};
+use crate::operator::orders::fulfil::{FulfilReport, FulfilRequest};
 use crate::partner::orders::body::OrderBody;
+
+operations! {
+    OperatorAccess;
+    SEARCH_ORDERS: Operation<OrderSearch, Page<OrderOfPartner<'static>>> =
+        get("/orders", Role::Viewer, "searchOrders", "Search orders");
+    GET_ORDER: Operation<(), OrderOfPartner<'static>> =
+        get("/orders/{order_id}", Role::Viewer, "getOrder", "Get an order");
+    LIST_ORDER_EVENTS: Operation<NoFilter, Page<Event>> =
+        get("/orders/{order_id}/events", Role::Viewer, "listOrderEvents", "List the events of an order");
+    APPROVE_ORDER: Operation<ReasonRequest, OrderOfPartner<'static>> = post(
+        "/orders/{order_id}/approve",
+        Role::Operator,
+        Always(&[ChangeKind::OrderApprove]),
+        "approveOrder",
+        "Approve an order",
+    )
+        .errors(&[Code::OrderNotAwaitingApproval, Code::IdempotencyInProgress]);
+    REJECT_ORDER: Operation<ReasonRequest, OrderOfPartner<'static>> =
+        post("/orders/{order_id}/reject", Role::Operator, Never, "rejectOrder", "Reject an order")
+            .errors(&[Code::OrderNotAwaitingApproval, Code::IdempotencyInProgress]);
+    CANCEL_ORDER: Operation<ReasonRequest, OrderOfPartner<'static>> =
+        post("/orders/{order_id}/cancel", Role::Operator, Never, "cancelOrder", "Cancel an order")
+            .errors(&[Code::OrderNotCancellable, Code::IdempotencyInProgress]);
+    FULFIL_ORDER: Operation<FulfilRequest, FulfilReport<'static>> = post(
+        "/orders/{order_id}/fulfil",
+        Role::Operator,
+        Always(&[ChangeKind::OrderFulfil]),
+        "fulfilOrder",
+        "Fulfil an order manually",
+    )
+        .errors(&[Code::OrderNotFulfillable, Code::IdempotencyInProgress]);
+}
 
 /// An order and its partner.
 #[derive(Serialize, ToSchema)]

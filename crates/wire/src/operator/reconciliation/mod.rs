@@ -6,12 +6,48 @@ pub mod records;
 use serde::{Deserialize, Serialize};
 use time::{Date, OffsetDateTime};
 use utoipa::{IntoParams, ToSchema};
+use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::reconciliation::allocations::{
     BatchAllocations, DayAllocations, RecordsAvailability, VoucherSource,
 };
+use vouchsafe_domain::reconciliation::drift::DriftFilter;
 use vouchsafe_domain::reconciliation::result::{
-    Reconciliation, ReconciliationResult, ReconciliationSummary, RecordsSource,
+    ReconciledDay, Reconciliation, ReconciliationResult, ReconciliationSummary, RecordsSource,
 };
+
+use crate::error_code::Code;
+use crate::filter::NoFilter;
+use crate::operation::{Page, operations};
+use crate::operator::operation::SecondOperator::Never;
+use crate::operator::operation::{Operation, OperatorAccess, get, post};
+use crate::operator::reconciliation::drifts::{DriftBody, ResolveRequest};
+
+operations! {
+    OperatorAccess;
+    LIST_RECONCILIATIONS: Operation<NoFilter, Page<ReconciledDay>> =
+        get("/reconciliation", Role::Viewer, "listReconciliations", "List reconciled days");
+    GET_RECONCILIATION: Operation<(), DayBody> =
+        get("/reconciliation/{date}", Role::Viewer, "getReconciliation", "Get the reconciliation of a day")
+            .errors(&[Code::ReconciliationNotFound, Code::ValidationFailed]);
+    RUN_RECONCILIATION: Operation<RunRequest, DayBody> = post(
+        "/reconciliation/{date}/run",
+        Role::Operator,
+        Never,
+        "runReconciliation",
+        "Run the reconciliation of a day",
+    );
+    UPLOAD_RECORDS: Operation<RecordsQuery, DayBody> = post(
+        "/reconciliation/{date}/records",
+        Role::Operator,
+        Never,
+        "uploadRecords",
+        "Upload the vendor records of a day",
+    )
+        .errors(&[Code::ReconciliationInProgress]);
+    LIST_DRIFTS: Operation<DriftFilter, Page<DriftBody>> = get("/drifts", Role::Viewer, "listDrifts", "List drifts");
+    RESOLVE_DRIFT: Operation<ResolveRequest, DriftBody> =
+        post("/drifts/{drift_id}/resolve", Role::Operator, Never, "resolveDrift", "Resolve a drift");
+}
 
 /// Reconciliation of a day.
 #[derive(Serialize, ToSchema)]

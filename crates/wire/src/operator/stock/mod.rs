@@ -8,3 +8,43 @@ pub mod row;
 pub mod spreadsheet;
 pub mod void;
 pub mod voucher_list;
+
+use vouchsafe_domain::operator::Role;
+
+use crate::error_code::Code;
+use crate::operation::{Page, operations};
+use crate::operator::operation::SecondOperator::Never;
+use crate::operator::operation::{Operation, OperatorAccess, get, post};
+use crate::operator::stock::expiries::StockExpiry;
+use crate::operator::stock::import::{ImportQuery, ImportReport};
+use crate::operator::stock::level::{LevelBody, LevelFilter};
+use crate::operator::stock::quarantine::{
+    ComparisonReport, QuarantineReport, QuarantineRequest, ReleaseReport, ReleaseRequest, SoldRequest,
+};
+use crate::operator::stock::void::{VoidReport, VoidRequest};
+
+operations! {
+    OperatorAccess;
+    LIST_STOCK: Operation<LevelFilter, Page<LevelBody>> = get("/stock", Role::Viewer, "listStock", "List stock levels");
+    LIST_STOCK_EXPIRIES: Operation<LevelFilter, Page<StockExpiry>> =
+        get("/stock/expiries", Role::Viewer, "listStockExpiries", "List stock by expiry");
+    IMPORT_STOCK: Operation<ImportQuery, ImportReport> =
+        post("/stock", Role::Operator, Never, "importStock", "Import vouchers")
+            .errors(&[Code::ProductNotFound, Code::DenominationNotAllowed]);
+    VOID_STOCK: Operation<VoidRequest, VoidReport> =
+        post("/stock/void", Role::Admin, Never, "voidStock", "Void vouchers")
+            .errors(&[Code::ProductNotFound, Code::DenominationNotAllowed]);
+    QUARANTINE_STOCK: Operation<QuarantineRequest, QuarantineReport> =
+        post("/stock/quarantine", Role::Admin, Never, "quarantineStock", "Quarantine all available stock");
+    WITHDRAW_SOLD_STOCK: Operation<SoldRequest, ComparisonReport> = post(
+        "/stock/quarantine/sold",
+        Role::Admin,
+        Never,
+        "withdrawSoldStock",
+        "Take vouchers out of sale that were sold since the backup",
+    )
+        .errors(&[Code::ProductNotFound]);
+    RELEASE_STOCK: Operation<ReleaseRequest, ReleaseReport> =
+        post("/stock/quarantine/release", Role::Admin, Never, "releaseStock", "Release quarantined stock")
+            .errors(&[Code::ProductNotFound, Code::DenominationNotAllowed]);
+}

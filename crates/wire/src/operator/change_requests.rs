@@ -1,0 +1,54 @@
+//! Operations on change requests.
+
+use vouchsafe_domain::change_request::{ChangeRequest, ChangeRequestFilter};
+use vouchsafe_domain::operator::Role;
+
+use crate::error_code::Code;
+use crate::operation::{Page, operations};
+use crate::operator::decision::{ConfirmedChange, DeclineRequest};
+use crate::operator::operation::SecondOperator::Never;
+use crate::operator::operation::{Operation, OperatorAccess, get, post};
+
+operations! {
+    OperatorAccess;
+    LIST_CHANGE_REQUESTS: Operation<ChangeRequestFilter, Page<ChangeRequest>> =
+        get("/requests", Role::Viewer, "listChangeRequests", "List change requests");
+    GET_CHANGE_REQUEST: Operation<(), ChangeRequest> =
+        get("/requests/{request_id}", Role::Viewer, "getChangeRequest", "Get a change request");
+    CONFIRM_CHANGE_REQUEST: Operation<(), ConfirmedChange> = post(
+        "/requests/{request_id}/confirm",
+        Role::Operator,
+        Never,
+        "confirmChangeRequest",
+        "Confirm a change request",
+    )
+        .errors(&[
+                Code::OwnChangeRequest,
+                Code::StepUpRequired,
+                Code::ChangeRequestNotWaiting,
+                Code::ValidationFailed,
+                Code::PartnerNotFound,
+                Code::OrderNotFound,
+                Code::PayoutNotFound,
+                Code::OperatorNotFound,
+                Code::InsufficientFunds,
+                Code::IdempotencyKeyReused,
+                Code::IdempotencyInProgress,
+                Code::OrderNotAwaitingApproval,
+                Code::OrderNotFulfillable,
+                Code::PayoutNotPending,
+                Code::CertificationRequired,
+                Code::CredentialLimitReached,
+                Code::InvalidRowHmac,
+                Code::CredentialIssuedBefore,
+                Code::OperatorExists,
+            ]);
+    DECLINE_CHANGE_REQUEST: Operation<DeclineRequest, ChangeRequest> = post(
+        "/requests/{request_id}/decline",
+        Role::Operator,
+        Never,
+        "declineChangeRequest",
+        "Decline a change request",
+    )
+        .errors(&[Code::ChangeRequestNotWaiting]);
+}
