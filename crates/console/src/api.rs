@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use strum::IntoStaticStr;
+use vouchsafe_wire::operation::Method;
 
 use crate::json::Json;
 
@@ -10,16 +10,6 @@ use crate::json::Json;
 /// audit entries and error messages are those of the API.
 pub trait AdminApi {
     fn call(&self, request: ApiRequest) -> impl Future<Output = ApiResponse>;
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
-#[strum(serialize_all = "UPPERCASE")]
-pub enum Method {
-    Get,
-    Post,
-    Put,
-    Patch,
-    Delete,
 }
 
 /// A request to the operator API.

@@ -1,13 +1,11 @@
 //! Charts of samples. The script draws them; the same figures are in a table.
 
 use maud::{Markup, html};
+use vouchsafe_wire::operator::operation::ADMIN_PREFIX;
 
 use crate::json::Json;
 use crate::page::{Section, Source};
 use crate::template::fill;
-
-/// Where the operator API is.
-const API: &str = "/admin/v1";
 
 /// The page with the table of a chart; `None` if the chart has it beside it.
 pub(crate) fn table_page(section: &Section, value: impl Fn(&str) -> Option<String>) -> Option<String> {
@@ -24,12 +22,15 @@ pub(crate) fn render(
     table: &Markup,
 ) -> Markup {
     let Source::Chart {
-        path, field, is_live, ..
+        target,
+        field,
+        is_live,
+        ..
     } = section.source
     else {
         return html! {};
     };
-    let source = format!("{API}{}", fill(path, value));
+    let source = format!("{ADMIN_PREFIX}{}", target.fill(value));
     // A period that the operator chose is read again, the default one grows with the feed.
     let is_live = is_live && !source.contains('?');
     let lines = section.columns.iter().skip(1).map(|line| {

@@ -2,12 +2,13 @@
 
 use maud::{Markup, html};
 
-use crate::api::{ApiBody, ApiRequest, Method, Refusal};
+use crate::api::{ApiBody, ApiRequest, Refusal};
 use crate::input_value::{parse, text_of};
 use crate::json::Json;
 use crate::page::{Action, Input, InputKind};
-use crate::template::{self, Params, fill, placeholders};
+use crate::template::{self, Params};
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operation::Method;
 
 /// A submitted form.
 pub(crate) struct Submission {
@@ -73,7 +74,7 @@ pub(crate) fn conflicts(
         .filter_map(|input| {
             let before = submission.find(&format!("{BEFORE}{}", input.name))?;
             let now = text_of(input, object.get(input.name));
-            let is_sent = matches!(action.method, Method::Put) || submission.is_changed(input);
+            let is_sent = matches!(action.method(), Method::Put) || submission.is_changed(input);
             let is_conflict =
                 is_sent && !is_same_text(before, &now) && !is_same_text(submission.get(input.name), &now);
             is_conflict.then_some((input.label, now))
@@ -86,7 +87,7 @@ pub(crate) fn carried(action: &Action, params: &Params) -> impl Iterator<Item = 
     let is_known = move |name: &str| {
         template::find(params, name).is_some() || action.inputs.iter().any(|input| input.name == name)
     };
-    placeholders(action.api).filter(move |name| !is_known(name))
+    action.api.placeholders().filter(move |name| !is_known(name))
 }
 
 /// The request that a form makes.
@@ -95,7 +96,7 @@ pub(crate) fn request(action: &Action, params: &Params, submission: &Submission)
         let of_page = template::find(params, name).map(ToOwned::to_owned);
         Some(of_page.unwrap_or_else(|| submission.get(name).to_owned()))
     };
-    let is_in_path = |name: &str| placeholders(action.api).any(|known| known == name);
+    let is_in_path = |name: &str| action.api.placeholders().any(|known| known == name);
     let mut body = Json::Null;
     for (name, json) in action.fixed {
         body.set(name, Json::parse(json.as_bytes()));
@@ -104,7 +105,7 @@ pub(crate) fn request(action: &Action, params: &Params, submission: &Submission)
     // A change of some fields leaves the others as they are, also if somebody else has changed them meanwhile.
     let is_sent = |input: &&Input| {
         !is_in_path(input.name)
-            && (!matches!(action.method, Method::Patch)
+            && (!matches!(action.method(), Method::Patch)
                 || !input.is_prefilled
                 || submission.is_changed(input))
     };
@@ -130,7 +131,7 @@ pub(crate) fn request(action: &Action, params: &Params, submission: &Submission)
             }
         }
     }
-    let has_body = body != Json::Null || matches!(action.method, Method::Patch);
+    let has_body = body != Json::Null || matches!(action.method(), Method::Patch);
     let body = if body == Json::Null {
         Json::Object(Vec::new())
     } else {
@@ -141,8 +142,8 @@ pub(crate) fn request(action: &Action, params: &Params, submission: &Submission)
         None => has_body.then(|| ApiBody::Json(body.to_string())),
     };
     ApiRequest {
-        method: action.method,
-        target: fill(action.api, value),
+        method: action.method(),
+        target: action.api.fill(value),
         body,
     }
 }

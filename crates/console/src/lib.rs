@@ -24,7 +24,7 @@ mod uses;
 mod value;
 mod visit;
 
-pub use api::{AdminApi, ApiBody, ApiRequest, ApiResponse, Method};
+pub use api::{AdminApi, ApiBody, ApiRequest, ApiResponse};
 pub use assets::{Asset, DESIGN_TOKENS, asset};
 pub use layout::{Viewer, render_bare};
 pub use live::render_event;

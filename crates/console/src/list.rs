@@ -7,7 +7,7 @@ use crate::form;
 use crate::json::Json;
 use crate::page::{Filter, List};
 use crate::table::table;
-use crate::template::{self, fill};
+use crate::template;
 use crate::value::{page_of, visible};
 use crate::visit::{DONE, Shown, Visit};
 
@@ -21,9 +21,9 @@ pub(crate) async fn show(
     let query = visit.query_without(&[DONE]);
     let is_read = list.is_complete || !query.is_empty();
     let separator = if query.is_empty() { "" } else { "?" };
-    let path = fill(list.api, |name| {
-        template::find(&visit.params, name).map(ToOwned::to_owned)
-    });
+    let path = list
+        .api
+        .fill(|name| template::find(&visit.params, name).map(ToOwned::to_owned));
     let read: ApiResult = get(api, format!("{path}{separator}{query}")).await;
     let (json, refusal) = match read {
         Ok(read) => (read.json, None),

@@ -1,14 +1,15 @@
 //! Tables that change each second: the live feed of the API as server-sent events with the tables' new rows, which htmx puts in place.
 
 use maud::{Markup, html};
+use vouchsafe_wire::operator::monitoring::FOLLOW_LIVE_FEED;
 
 use crate::json::Json;
-use crate::page::{Object, Section, Source, View};
+use crate::page::{ApiTarget, Object, Section, Source, View, target};
 use crate::pages::all_pages;
 use crate::table::{NO_FORMS, frame, table_rows};
 
-/// Path of the feed in the API; its response without streaming is one event.
-pub(crate) const FEED: &str = "/live";
+/// The feed of the API; its response without streaming is one event.
+pub(crate) const FEED: ApiTarget = target(FOLLOW_LIVE_FEED);
 
 /// The event with the traffic sample, for the charts.
 const SAMPLE: &str = "sample";

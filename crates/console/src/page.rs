@@ -1,13 +1,15 @@
 //! Declarations of pages: what a page reads from the operator API and shows, how it filters a list, and what it changes.
 //!
-//! The pages are tables like those of the command line. A test compares every path, parameter, field and role in them with the
-//! OpenAPI document.
+//! The pages are tables like those of the command line. They take methods, paths and roles from the operations of the wire format; a test
+//! compares parameters and fields with the OpenAPI document.
 
 use strum::VariantArray;
 use vouchsafe_domain::operator::Role;
+use vouchsafe_wire::operation::Method;
+use vouchsafe_wire::operator::operation::{Operation, Route};
 
-use crate::api::Method;
 use crate::json::Json;
+use crate::template::{fill_parts, placeholders};
 
 /// A page at a path of the console.
 pub(crate) struct Page {
@@ -23,10 +25,42 @@ pub(crate) enum View {
     Object(Object),
 }
 
+/// A request of the operator API.
+#[derive(Clone, Copy)]
+pub(crate) struct ApiTarget {
+    pub(crate) route: Route,
+    /// Query with placeholders; empty: none.
+    pub(crate) query: &'static str,
+}
+
+/// A request without a query.
+pub(crate) const fn target<Q, R>(operation: Operation<Q, R>) -> ApiTarget {
+    ApiTarget {
+        route: operation.route,
+        query: "",
+    }
+}
+
+impl ApiTarget {
+    pub(crate) const fn query(self, query: &'static str) -> Self {
+        Self { query, ..self }
+    }
+
+    /// The names of the placeholders.
+    pub(crate) fn placeholders(&self) -> impl Iterator<Item = &'static str> + use<> {
+        placeholders(self.route.path).chain(placeholders(self.query))
+    }
+
+    /// Path below `/admin/v1` with the query, its placeholders filled with encoded values.
+    pub(crate) fn fill(&self, value: impl Fn(&str) -> Option<String>) -> String {
+        fill_parts(self.route.path, self.query, value)
+    }
+}
+
 /// A page of a list of the API.
 pub(crate) struct List {
-    /// Path below `/admin/v1`, with placeholders of the page.
-    pub(crate) api: &'static str,
+    /// Placeholders are those of the page.
+    pub(crate) api: ApiTarget,
     pub(crate) columns: &'static [Column],
     pub(crate) filters: &'static [Filter],
     /// Actions on an entry.
@@ -42,8 +76,8 @@ pub(crate) type Variant = (&'static str, &'static str);
 
 /// An object of the API.
 pub(crate) struct Object {
-    /// Path below `/admin/v1`; empty if the page consists of its sections.
-    pub(crate) api: &'static str,
+    /// `None` if the page consists of its sections.
+    pub(crate) api: Option<ApiTarget>,
     /// Field of the heading.
     pub(crate) name: &'static str,
     pub(crate) facts: &'static [Column],
@@ -67,7 +101,7 @@ pub(crate) enum Source {
     Field(&'static str),
     /// A list in a field of a response. `page` of the console shows all of it; empty if there is none.
     Api {
-        path: &'static str,
+        target: ApiTarget,
         field: &'static str,
         page: &'static str,
     },
@@ -76,7 +110,7 @@ pub(crate) enum Source {
     /// Samples in the response's field `field`, drawn as lines over the first column. A page without script has a link to `page`
     /// only, or their table if that is empty.
     Chart {
-        path: &'static str,
+        target: ApiTarget,
         field: &'static str,
         /// Whether the feed's samples are added.
         is_live: bool,
@@ -160,10 +194,8 @@ pub(crate) struct Action {
     /// Last segment of the form's address.
     pub(crate) slug: &'static str,
     pub(crate) label: &'static str,
-    pub(crate) role: Role,
-    pub(crate) method: Method,
-    /// Path below `/admin/v1`. Placeholders are those of the page, fields of the object or row, and inputs.
-    pub(crate) api: &'static str,
+    /// Placeholders are those of the page, fields of the object or row, and inputs.
+    pub(crate) api: ApiTarget,
     pub(crate) inputs: &'static [Input],
     /// Fields of the body that no input changes, or objects that inputs fill, with their JSON.
     pub(crate) fixed: &'static [(&'static str, &'static str)],
@@ -184,19 +216,15 @@ pub(crate) enum Outcome {
 }
 
 impl Action {
-    pub(crate) const fn new(
+    pub(crate) const fn new<Q, R>(
         slug: &'static str,
         label: &'static str,
-        role: Role,
-        method: Method,
-        api: &'static str,
+        operation: Operation<Q, R>,
     ) -> Self {
         Self {
             slug,
             label,
-            role,
-            method,
-            api,
+            api: target(operation),
             inputs: &[],
             fixed: &[],
             is_offered: |_| true,
@@ -205,8 +233,20 @@ impl Action {
         }
     }
 
-    pub(crate) const fn post(slug: &'static str, label: &'static str, role: Role, api: &'static str) -> Self {
-        Self::new(slug, label, role, Method::Post, api)
+    pub(crate) const fn query(self, query: &'static str) -> Self {
+        Self {
+            api: self.api.query(query),
+            ..self
+        }
+    }
+
+    /// The least role of an operator to whom the page offers the change.
+    pub(crate) const fn role(&self) -> Role {
+        self.api.route.access.role
+    }
+
+    pub(crate) const fn method(&self) -> Method {
+        self.api.route.method
     }
 
     pub(crate) const fn inputs(self, inputs: &'static [Input]) -> Self {

@@ -57,7 +57,7 @@ pub fn forms() -> impl Iterator<Item = (String, Role)> {
     all_pages().flat_map(|page| {
         let path = page.path.trim_end_matches('/');
         let of_page = all_actions(page).into_iter();
-        of_page.map(move |action| (format!("{path}/{}", action.slug), action.role))
+        of_page.map(move |action| (format!("{path}/{}", action.slug), action.role()))
     })
 }
 
@@ -251,7 +251,7 @@ async fn submit(
 ) -> Response {
     let request: ApiRequest = form::request(action, &visit.params, submission);
     // An operator without the role gets the error of the API.
-    let refusal = if visit.viewer.role < action.role {
+    let refusal = if visit.viewer.role < action.role() {
         None
     } else if let Some(label) = form::missing_file(action, submission) {
         Some(Refusal {

@@ -1,18 +1,17 @@
 //! Rendering of a page: its list with filters, or its object with facts and tables.
 
 use maud::{Markup, html};
+use vouchsafe_wire::operation::Method;
 
-use crate::api::{AdminApi, Method, Refusal, get};
-use crate::chart;
+use crate::api::{AdminApi, Refusal, get};
 use crate::form::{self, Submission};
 use crate::json::Json;
-use crate::list;
-use crate::live;
 use crate::page::{Action, Column, Object, Section, Source, View};
 use crate::table::table;
 use crate::template::{self, fill};
 use crate::value::{fact, render, visible};
 use crate::visit::{DONE, Shown, Visit};
+use crate::{chart, list, live};
 
 /// # Errors
 /// The API does not show the object or list.
@@ -44,14 +43,17 @@ pub(crate) async fn read_subject(
     let of_params = |name: &str| template::find(&visit.params, name).map(ToOwned::to_owned);
     let list = match &visit.page.view {
         View::Object(object) => {
-            let read = get(api, fill(object.api, of_params)).await;
+            let Some(target) = object.api else {
+                return Subject::None;
+            };
+            let read = get(api, target.fill(of_params)).await;
             return read.map_or(Subject::None, |read| Subject::Existing(read.json));
         }
         View::List(list) => list,
     };
     let query = visit.query_without(&[DONE]);
     let separator = if query.is_empty() { "" } else { "?" };
-    let read = get(api, format!("{}{separator}{query}", fill(list.api, of_params))).await;
+    let read = get(api, format!("{}{separator}{query}", list.api.fill(of_params))).await;
     let Ok(read) = read else {
         return Subject::None;
     };
@@ -62,11 +64,15 @@ pub(crate) async fn read_subject(
         return row.map_or(Subject::Gone, |row| Subject::Existing(row.clone()));
     }
     // The operator chose the ID.
-    let has_id =
-        |row: &Json| template::placeholders(action.api).all(|name| row.is(name, submission.get(name)));
+    let has_id = |row: &Json| {
+        action
+            .api
+            .placeholders()
+            .all(|name| row.is(name, submission.get(name)))
+    };
     let of_submission = |name: &str| Some(submission.get(name).to_owned());
-    let is_taken = rows.any(has_id) || get(api, fill(action.api, of_submission)).await.is_ok();
-    if is_taken && matches!(action.method, Method::Put) {
+    let is_taken = rows.any(has_id) || get(api, action.api.fill(of_submission)).await.is_ok();
+    if is_taken && matches!(action.method(), Method::Put) {
         Subject::Replaced
     } else {
         Subject::None
@@ -80,8 +86,8 @@ async fn show_object(
 ) -> Result<Shown, Refusal> {
     let of_params = |name: &str| template::find(&visit.params, name).map(ToOwned::to_owned);
     let json = match object.api {
-        "" => Json::Null,
-        path => match get(api, fill(path, of_params)).await {
+        None => Json::Null,
+        Some(target) => match get(api, target.fill(of_params)).await {
             Ok(read) => read.json,
             Err(refusal) if refusal.status == 404 && !object.none.is_empty() => Json::Null,
             Err(refusal) => return Err(refusal),
@@ -89,7 +95,7 @@ async fn show_object(
     };
     let is_missing = json == Json::Null && !object.none.is_empty();
     let live_event = match live::has_live_table(object) {
-        true => get(api, live::FEED.to_owned()).await?.json,
+        true => get(api, live::FEED.fill(of_params)).await?.json,
         false => Json::Null,
     };
     let mut tables = Vec::new();
@@ -159,10 +165,10 @@ async fn read_section(
         Source::Field(field) => table_of(object.get(field).entries()),
         Source::Links(links) => visit.variants(section.heading, links),
         Source::Live(field) => live::table(section, field, live_event),
-        Source::Chart { path, field, .. } => {
+        Source::Chart { target, field, .. } => {
             let rows = match chart::table_page(section, value) {
                 Some(_) => Ok(Vec::new()),
-                None => get(api, fill(path, value))
+                None => get(api, target.fill(value))
                     .await
                     .map(|read| read.json.get(field).entries().to_vec()),
             };
@@ -171,7 +177,7 @@ async fn read_section(
                 Err(refusal) => html! { p.hint { (refusal.message) } },
             }
         }
-        Source::Api { path, field, page } => match get(api, fill(path, value)).await {
+        Source::Api { target, field, page } => match get(api, target.fill(value)).await {
             Ok(read) => html! {
                 (table_of(read.json.get(field).entries()))
                 @if !page.is_empty() {

@@ -29,6 +29,16 @@ pub(crate) fn placeholders(template: &'static str) -> impl Iterator<Item = &'sta
 
 /// Fills the placeholders with encoded values. A parameter of the query without a value is left out.
 pub(crate) fn fill(template: &'static str, value: impl Fn(&str) -> Option<String>) -> String {
+    let (path, query) = template.split_once('?').unwrap_or((template, ""));
+    fill_parts(path, query, value)
+}
+
+/// Same, of a path and a query.
+pub(crate) fn fill_parts(
+    path: &'static str,
+    query: &'static str,
+    value: impl Fn(&str) -> Option<String>,
+) -> String {
     let fill_part = |part: &'static str| {
         let mut filled = part.to_owned();
         for name in placeholders(part) {
@@ -37,16 +47,13 @@ pub(crate) fn fill(template: &'static str, value: impl Fn(&str) -> Option<String
         }
         Some(filled)
     };
-    let (path, query) = template
-        .split_once('?')
-        .map_or((template, None), |(path, query)| (path, Some(query)));
     let segments = path
         .split('/')
         .map(|segment| fill_part(segment).unwrap_or_else(|| NO_NAME.to_owned()));
     let path = segments.collect::<Vec<_>>().join("/");
     let parameters: Vec<_> = query
-        .into_iter()
-        .flat_map(|query| query.split('&'))
+        .split('&')
+        .filter(|parameter| !parameter.is_empty())
         .filter_map(fill_part)
         .collect();
     if parameters.is_empty() {

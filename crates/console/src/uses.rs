@@ -1,12 +1,8 @@
-//! What the pages use of the operator API: paths, parameters, fields and roles. A test compares them with the OpenAPI document.
+//! What the pages use of the operator API: parameters and fields. A test compares them with the OpenAPI document.
 
-use vouchsafe_domain::operator::Role;
-
-use crate::api::Method;
 use crate::live;
-use crate::page::{Action, Column, InputKind, Page, Source, View};
+use crate::page::{Action, ApiTarget, Column, InputKind, Page, Source, View};
 use crate::pages::all_pages;
-use crate::template::placeholders;
 use crate::visit::all_actions;
 
 /// A name that a page uses of an operation.
@@ -14,19 +10,15 @@ use crate::visit::all_actions;
 pub struct ApiUse {
     /// Path of the page.
     pub page: &'static str,
-    pub method: &'static str,
-    /// Path below `/admin/v1`, with placeholders.
-    pub path: &'static str,
+    /// `operationId`.
+    pub operation: &'static str,
     pub place: Place,
     /// Name of a parameter, or path of a field.
     pub name: String,
-    /// Role from which the page offers the operation.
-    pub role: Role,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    Operation,
     Query,
     Body,
     Response,
@@ -41,42 +33,29 @@ pub fn api_uses() -> Vec<ApiUse> {
 /// The uses of one operation.
 struct Operation {
     page: &'static str,
-    method: Method,
-    target: &'static str,
-    role: Role,
+    id: &'static str,
     uses: Vec<ApiUse>,
 }
 
 impl Operation {
-    fn read(page: &'static str, target: &'static str) -> Self {
-        Self::new(page, Method::Get, target, Role::Viewer)
-    }
-
-    fn new(page: &'static str, method: Method, target: &'static str, role: Role) -> Self {
+    fn new(page: &'static str, target: &ApiTarget) -> Self {
         let mut operation = Self {
             page,
-            method,
-            target,
-            role,
+            id: target.route.id,
             uses: Vec::new(),
         };
-        operation.add(Place::Operation, "");
-        let query = target.split_once('?').map_or("", |(_, query)| query);
-        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+        for parameter in target.query.split('&').filter(|parameter| !parameter.is_empty()) {
             operation.add(Place::Query, parameter.split('=').next().unwrap_or_default());
         }
         operation
     }
 
     fn add(&mut self, place: Place, name: &str) {
-        let path = self.target.split('?').next().unwrap_or_default();
         self.uses.push(ApiUse {
             page: self.page,
-            method: self.method.into(),
-            path,
+            operation: self.id,
             place,
             name: name.to_owned(),
-            role: self.role,
         });
     }
 
@@ -100,7 +79,7 @@ fn uses_of_page(page: &'static Page) -> Vec<ApiUse> {
     let mut uses = Vec::new();
     match &page.view {
         View::List(list) => {
-            let mut read = Operation::read(page.path, list.api);
+            let mut read = Operation::new(page.path, &list.api);
             read.add_columns("data", list.columns);
             for filter in list.filters {
                 read.add(Place::Query, filter.name);
@@ -108,21 +87,21 @@ fn uses_of_page(page: &'static Page) -> Vec<ApiUse> {
             uses.extend(read.uses);
         }
         View::Object(object) => {
-            let mut of_object = (!object.api.is_empty()).then(|| Operation::read(page.path, object.api));
+            let mut of_object = object.api.map(|target| Operation::new(page.path, &target));
             if let Some(read) = &mut of_object {
                 read.add_columns("", object.facts);
             }
             for section in object.sections {
                 match (&section.source, &mut of_object) {
-                    (Source::Api { path, field, .. } | Source::Chart { path, field, .. }, _) => {
-                        let mut read = Operation::read(page.path, path);
+                    (Source::Api { target, field, .. } | Source::Chart { target, field, .. }, _) => {
+                        let mut read = Operation::new(page.path, target);
                         read.add_columns(field, section.columns);
                         uses.extend(read.uses);
                     }
                     (Source::Field(field), Some(read)) => read.add_columns(field, section.columns),
                     (Source::Field(_), None) | (Source::Links(_), _) => {}
                     (Source::Live(field), _) => {
-                        let mut read = Operation::read(page.path, live::FEED);
+                        let mut read = Operation::new(page.path, &live::FEED);
                         read.add_columns(field, section.columns);
                         uses.extend(read.uses);
                     }
@@ -140,8 +119,8 @@ fn uses_of_page(page: &'static Page) -> Vec<ApiUse> {
 }
 
 fn uses_of_action(page: &'static Page, action: &Action) -> Vec<ApiUse> {
-    let mut change = Operation::new(page.path, action.method, action.api, action.role);
-    let is_in_path = |name: &str| placeholders(action.api).any(|known| known == name);
+    let mut change = Operation::new(page.path, &action.api);
+    let is_in_path = |name: &str| action.api.placeholders().any(|known| known == name);
     for input in action.inputs {
         if !is_in_path(input.name) && !matches!(input.kind, InputKind::File(_)) {
             change.add(Place::Body, input.name);

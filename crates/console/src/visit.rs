@@ -92,7 +92,7 @@ impl<'a> Visit<'a> {
         let offered = actions.iter().filter(|action| {
             // A form that failed stays, also if somebody else has made the change.
             let is_shown = (action.is_offered)(row) || context.failed_form(action, row).is_some();
-            self.viewer.role >= action.role && is_shown
+            self.viewer.role >= action.role() && is_shown
         });
         html! { @for action in offered { (form::render(&context, action, row, id)) } }
     }
@@ -123,7 +123,7 @@ impl<'a> Visit<'a> {
         &self,
         actions: &'static [Action],
     ) -> Option<impl Fn(usize, &Json) -> Markup> {
-        let is_permitted = actions.iter().any(|action| self.viewer.role >= action.role);
+        let is_permitted = actions.iter().any(|action| self.viewer.role >= action.role());
         is_permitted.then_some(move |index, row: &Json| self.forms(actions, row, &format!("row{index}")))
     }
 

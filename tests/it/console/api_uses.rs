@@ -34,10 +34,14 @@ fn has_field(document: &Value, schema: &Value, path: &str) -> bool {
 }
 
 fn is_documented(document: &Value, used: &ApiUse) -> bool {
-    let operation = &document["paths"][format!("/admin/v1{}", used.path)][used.method.to_lowercase()];
+    let paths = document["paths"].as_object().into_iter().flatten();
+    let mut operations = paths.flat_map(|(_, item)| item.as_object().into_iter().flatten());
+    let found = operations.find(|(_, operation)| operation["operationId"] == used.operation);
+    let Some((_, operation)) = found else {
+        return false;
+    };
     let content = |body: &Value| body["content"]["application/json"]["schema"].clone();
     match used.place {
-        Place::Operation => operation["x-required-role"] == used.role.into_str(),
         Place::Query => {
             let parameters = operation["parameters"].as_array().into_iter().flatten();
             parameters
@@ -50,7 +54,7 @@ fn is_documented(document: &Value, used: &ApiUse) -> bool {
 }
 
 #[test]
-fn pages_use_documented_operations_parameters_fields_and_roles() {
+fn pages_use_documented_parameters_and_fields() {
     let document = Listener::Operator.document().served();
     let uses = api_uses();
     assert!(uses.len() > 300, "{}", uses.len());
@@ -63,7 +67,7 @@ fn pages_use_documented_operations_parameters_fields_and_roles() {
 }
 
 #[test]
-fn renamed_field_parameter_or_role_is_found() {
+fn renamed_field_or_parameter_is_found() {
     let document = Listener::Operator.document().served();
     let uses = api_uses();
     let of = |place| uses.iter().find(|used| used.place == place).unwrap();
@@ -73,7 +77,4 @@ fn renamed_field_parameter_or_role_is_found() {
         renamed.name.push('x');
         assert!(!is_documented(document, &renamed), "{renamed:?}");
     }
-    let mut other = uses.iter().find(|used| used.method == "POST").unwrap().clone();
-    other.role = vouchsafe_domain::operator::Role::Viewer;
-    assert!(!is_documented(document, &other));
 }

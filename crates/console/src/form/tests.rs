@@ -1,8 +1,11 @@
 //! Requests that forms make, and what a refused form shows.
 
 use super::*;
-use crate::page::{Action, Input, REASON};
-use vouchsafe_domain::operator::Role;
+use crate::page::{Action, Input, REASON, target};
+use vouchsafe_wire::operator::catalogue::PUT_PRODUCT;
+use vouchsafe_wire::operator::orders::FULFIL_ORDER;
+use vouchsafe_wire::operator::partners::CHANGE_PARTNER;
+use vouchsafe_wire::operator::wallets::TOP_UP;
 
 fn submission(values: &[(&str, &str)]) -> Submission {
     let values = values
@@ -15,13 +18,7 @@ fn submission(values: &[(&str, &str)]) -> Submission {
 
 #[test]
 fn form_becomes_the_request_of_the_api() {
-    const ACTION: Action = Action::post(
-        "x",
-        "X",
-        Role::Admin,
-        "/partners/{partner_id}/wallets/{currency}/top-ups",
-    )
-    .inputs(&[
+    const ACTION: Action = Action::new("x", "X", TOP_UP).inputs(&[
         Input::line("currency", "Currency"),
         Input::line("amount", "Amount"),
         Input::new("limits.orders", "Orders", InputKind::Limit).current(),
@@ -56,7 +53,7 @@ fn json_of(request: ApiRequest) -> String {
     }
 }
 
-const CHANGE: Action = Action::new("x", "X", Role::Admin, Method::Patch, "/partners/{partner_id}").inputs(&[
+const CHANGE: Action = Action::new("x", "X", CHANGE_PARTNER).inputs(&[
     Input::line("name", "Name").prefilled(),
     Input::new("allowlist", "Allowlist", InputKind::Lines).prefilled(),
     Input::new("suspended", "Suspended", InputKind::Flag)
@@ -108,7 +105,7 @@ fn conflict_is_a_field_that_somebody_else_has_changed_meanwhile() {
         [("Name", "Inc".to_owned())]
     );
     let whole = Action {
-        method: Method::Put,
+        api: target(PUT_PRODUCT),
         ..CHANGE
     };
     assert_eq!(
@@ -120,11 +117,15 @@ fn conflict_is_a_field_that_somebody_else_has_changed_meanwhile() {
 
 #[test]
 fn secret_is_not_shown_again() {
-    const ACTION: Action = Action::post("put", "Put", Role::Admin, "/stock/{batch}").inputs(&[
+    const ACTION: Action = Action::new("put", "Put", FULFIL_ORDER).inputs(&[
         Input::line("name", "Name"),
         Input::new("codes", "Codes", InputKind::Rows),
     ]);
-    let submission = submission(&[("batch", "b-1"), ("name", "typed"), ("codes", "code\nSECRET-1")]);
+    let submission = submission(&[
+        ("order_id", "b-1"),
+        ("name", "typed"),
+        ("codes", "code\nSECRET-1"),
+    ]);
     let refusal = Refusal {
         status: 422,
         code: String::new(),
@@ -145,7 +146,7 @@ fn secret_is_not_shown_again() {
         failed: Some(&failed),
         page_id: "p",
     };
-    let row = Json::parse(br#"{"batch":"b-1"}"#);
+    let row = Json::parse(br#"{"order_id":"b-1"}"#);
     let shown = render(&context, &ACTION, &row, "0").into_string();
     assert!(
         shown.contains("typed") && shown.contains("is wrong; enter it again"),

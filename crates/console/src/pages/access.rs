@@ -1,16 +1,16 @@
 //! Audit trail, operators and their tokens.
 
 use vouchsafe_domain::operator::Role;
+use vouchsafe_wire::operator::{monitoring, operators};
 
-use crate::api::Method;
-use crate::page::{Action, FROM, Input, InputKind, List, Page, TO, View, col, filter, labels, link};
+use crate::page::{Action, FROM, Input, InputKind, List, Page, TO, View, col, filter, labels, link, target};
 
 pub(super) static PAGES: [Page; 4] = [
     Page {
         path: "/audit",
         title: "Audit trail",
         view: View::List(List {
-            api: "/audit",
+            api: target(monitoring::LIST_AUDIT),
             columns: &[
                 col("Number", "audit_id"),
                 col("Time", "at"),
@@ -39,7 +39,7 @@ pub(super) static PAGES: [Page; 4] = [
         path: "/operators",
         title: "Operators",
         view: View::List(List {
-            api: "/operators",
+            api: target(operators::LIST_OPERATORS),
             columns: &[
                 link("Name", "name", "/operators/{name}/tokens"),
                 col("Role", "role"),
@@ -49,43 +49,25 @@ pub(super) static PAGES: [Page; 4] = [
             ],
             filters: &[],
             row_actions: &[
-                Action::new(
-                    "role",
-                    "Change the role",
-                    Role::Admin,
-                    Method::Patch,
-                    "/operators/{name}",
-                )
-                .inputs(&[Input::new("role", "Role", InputKind::Choice(labels::<Role>)).prefilled()])
-                .note("In force at once.")
-                .done("The role was changed."),
-                Action::new(
-                    "disable",
-                    "Disable",
-                    Role::Admin,
-                    Method::Patch,
-                    "/operators/{name}",
-                )
-                .fixed(&[("disabled", "true")])
-                .when(|operator| *operator.get("disabled") == crate::json::Json::Bool(false))
-                .note("All tokens of the operator are refused and its sessions end at once.")
-                .done("The operator is disabled."),
-                Action::new(
-                    "enable",
-                    "Enable",
-                    Role::Admin,
-                    Method::Patch,
-                    "/operators/{name}",
-                )
-                .fixed(&[("disabled", "false")])
-                .when(|operator| *operator.get("disabled") == crate::json::Json::Bool(true))
-                .done("The operator is enabled."),
+                Action::new("role", "Change the role", operators::CHANGE_OPERATOR)
+                    .inputs(&[Input::new("role", "Role", InputKind::Choice(labels::<Role>)).prefilled()])
+                    .note("In force at once.")
+                    .done("The role was changed."),
+                Action::new("disable", "Disable", operators::CHANGE_OPERATOR)
+                    .fixed(&[("disabled", "true")])
+                    .when(|operator| *operator.get("disabled") == crate::json::Json::Bool(false))
+                    .note("All tokens of the operator are refused and its sessions end at once.")
+                    .done("The operator is disabled."),
+                Action::new("enable", "Enable", operators::CHANGE_OPERATOR)
+                    .fixed(&[("disabled", "false")])
+                    .when(|operator| *operator.get("disabled") == crate::json::Json::Bool(true))
+                    .done("The operator is enabled."),
             ],
             is_complete: true,
             variants: &[],
         }),
         actions: &[
-            Action::post("create", "Create an operator", Role::Admin, "/operators")
+            Action::new("create", "Create an operator", operators::CREATE_OPERATOR)
                 .inputs(&[
                     Input::line("name", "Name").hint("In the audit trail. It cannot be changed."),
                     Input::new("role", "Role", InputKind::Choice(labels::<Role>)),
@@ -97,7 +79,7 @@ pub(super) static PAGES: [Page; 4] = [
         path: "/operators/{name}/tokens",
         title: "Tokens of",
         view: View::List(List {
-            api: "/operators/{name}/tokens",
+            api: target(operators::LIST_OPERATOR_TOKENS),
             columns: &[
                 col("Token", "token_id"),
                 col("Created", "created_at"),
@@ -107,21 +89,15 @@ pub(super) static PAGES: [Page; 4] = [
                 col("Active", "active"),
             ],
             filters: &[],
-            row_actions: &[Action::new(
-                "revoke",
-                "Revoke",
-                Role::Admin,
-                Method::Delete,
-                "/operator-tokens/{token_id}",
-            )
-            .when(|token| token.get("revoked_at").is_empty())
-            .note("In force at once.")
-            .done("The token was revoked.")],
+            row_actions: &[Action::new("revoke", "Revoke", operators::REVOKE_OPERATOR_TOKEN)
+                .when(|token| token.get("revoked_at").is_empty())
+                .note("In force at once.")
+                .done("The token was revoked.")],
             is_complete: true,
             variants: &[],
         }),
         actions: &[
-            Action::post("issue", "Issue a token", Role::Admin, "/operators/{name}/tokens")
+            Action::new("issue", "Issue a token", operators::ISSUE_OPERATOR_TOKEN)
                 .inputs(&[
                     Input::new("days", "Days until it expires", InputKind::Number)
                         .optional()
@@ -138,7 +114,7 @@ pub(super) static PAGES: [Page; 4] = [
         path: "/sessions",
         title: "Sessions",
         view: View::List(List {
-            api: "/sessions",
+            api: target(operators::LIST_OPERATOR_SESSIONS),
             columns: &[
                 col("Session", "session_id"),
                 col("Operator", "operator"),
@@ -150,16 +126,10 @@ pub(super) static PAGES: [Page; 4] = [
                 col("Ended", "ended_at"),
             ],
             filters: &[filter("operator", "Operator")],
-            row_actions: &[Action::new(
-                "end",
-                "End",
-                Role::Viewer,
-                Method::Delete,
-                "/sessions/{session_id}",
-            )
-            .when(|session| session.get("ended_at").is_empty())
-            .note("In force at once. Operators end their own sessions, admins all.")
-            .done("The session has ended.")],
+            row_actions: &[Action::new("end", "End", operators::END_OPERATOR_SESSION)
+                .when(|session| session.get("ended_at").is_empty())
+                .note("In force at once. Operators end their own sessions, admins all.")
+                .done("The session has ended.")],
             is_complete: true,
             variants: &[],
         }),

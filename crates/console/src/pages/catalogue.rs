@@ -1,12 +1,11 @@
 //! Catalogue: categories and products, with the import of a product's vouchers.
 
-use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::product::{ApprovalPolicy, CodeCase, CodeIdentity, ExpiryKind, SupplyRoute};
+use vouchsafe_wire::operator::{catalogue, stock};
 
 use super::audit_of;
 use super::supply::{EXPIRY_COLUMNS, LEVEL_COLUMNS};
-use crate::api::Method;
-use crate::page::{Action, Input, InputKind, List, Object, Page, Section, Source, View, col, labels};
+use crate::page::{Action, Input, InputKind, List, Object, Page, Section, Source, View, col, labels, target};
 
 /// The definition of a product. A change replaces all of it, so the form begins with the current values.
 const PRODUCT: [Input; 19] = [
@@ -100,8 +99,7 @@ const PRODUCT_ID: Input = Input::line("product_id", "Product ID")
 
 const fn put_product(slug: &'static str, label: &'static str) -> Action {
     // Required, also without instructions and terms.
-    Action::new(slug, label, Role::Admin, Method::Put, "/products/{product_id}")
-        .fixed(&[("redemption", "{}")])
+    Action::new(slug, label, catalogue::PUT_PRODUCT).fixed(&[("redemption", "{}")])
 }
 
 const CREATE_PRODUCT: Action = put_product("create", "Create a product")
@@ -124,7 +122,7 @@ const fn with(first: Input) -> [Input; 20] {
 }
 
 const fn put_category(slug: &'static str, label: &'static str) -> Action {
-    Action::new(slug, label, Role::Admin, Method::Put, "/categories/{category_id}")
+    Action::new(slug, label, catalogue::PUT_CATEGORY)
 }
 
 const CATEGORY_NAME: Input = Input::line("name", "Name").prefilled();
@@ -136,7 +134,7 @@ pub(super) static PAGES: [Page; 3] = [
         path: "/categories",
         title: "Categories",
         view: View::List(List {
-            api: "/categories",
+            api: target(catalogue::LIST_CATEGORIES),
             columns: &[
                 col("Category", "category_id"),
                 col("Name", "name"),
@@ -161,7 +159,7 @@ pub(super) static PAGES: [Page; 3] = [
         path: "/products",
         title: "Products",
         view: View::List(List {
-            api: "/products",
+            api: target(catalogue::LIST_PRODUCTS),
             columns: &[
                 col("Product", "product_id"),
                 col("Name", "name"),
@@ -184,7 +182,7 @@ pub(super) static PAGES: [Page; 3] = [
         title: "Product",
         view: View::Object(Object {
             none: "",
-            api: "/products/{product_id}",
+            api: Some(target(catalogue::GET_PRODUCT)),
             name: "name",
             facts: &[
                 col("ID", "product_id"),
@@ -212,7 +210,7 @@ pub(super) static PAGES: [Page; 3] = [
                 Section {
                     heading: "Stock",
                     source: Source::Api {
-                        path: "/stock?product_id={product_id}&limit=50",
+                        target: target(stock::LIST_STOCK).query("product_id={product_id}&limit=50"),
                         field: "data",
                         page: "/stock?product_id={product_id}",
                     },
@@ -223,7 +221,7 @@ pub(super) static PAGES: [Page; 3] = [
                 Section {
                     heading: "Stock by expiry",
                     source: Source::Api {
-                        path: "/stock/expiries?product_id={product_id}&limit=24",
+                        target: target(stock::LIST_STOCK_EXPIRIES).query("product_id={product_id}&limit=24"),
                         field: "data",
                         page: "/expiries?product_id={product_id}",
                     },
@@ -231,17 +229,13 @@ pub(super) static PAGES: [Page; 3] = [
                     row_actions: &[],
                     none: "No voucher is available.",
                 },
-                audit_of("/audit?subject={product_id}&limit=10", "/audit?subject={product_id}"),
+                audit_of("subject={product_id}&limit=10", "/audit?subject={product_id}"),
             ],
         }),
         actions: &[
             CHANGE_PRODUCT,
-            Action::post(
-                "import",
-                "Import vouchers",
-                Role::Operator,
-                "/stock?product_id={product_id}&denomination={denomination}&batch={batch}",
-            )
+            Action::new("import",
+                "Import vouchers", stock::IMPORT_STOCK).query("product_id={product_id}&denomination={denomination}&batch={batch}")
             .inputs(&[
                 Input::line("denomination", "Denomination").hint("Such as 25.00."),
                 Input::line("batch", "Batch")
@@ -255,7 +249,7 @@ pub(super) static PAGES: [Page; 3] = [
                  rejected are listed; the others are imported.",
             )
             .shows("Vouchers were imported"),
-            Action::post("void", "Void vouchers", Role::Admin, "/stock/void")
+            Action::new("void", "Void vouchers", stock::VOID_STOCK)
                 .inputs(&[
                     Input::new("product_id", "Product", InputKind::Param),
                     Input::line("denomination", "All free vouchers of this denomination").optional(),

@@ -12,7 +12,9 @@ mod supply;
 mod vendors;
 mod webhooks;
 
-use crate::page::{Column, Page, Section, Source, col};
+use vouchsafe_wire::operator::monitoring::LIST_AUDIT;
+
+use crate::page::{Column, Page, Section, Source, col, target};
 
 /// All pages. A path is found in this order.
 pub(crate) fn all_pages() -> impl Iterator<Item = &'static Page> {
@@ -41,11 +43,11 @@ const AUDIT_COLUMNS: [Column; 5] = [
 ];
 
 /// Entries of the audit trail about an object.
-const fn audit_of(path: &'static str, page: &'static str) -> Section {
+const fn audit_of(query: &'static str, page: &'static str) -> Section {
     Section {
         heading: "Audit trail",
         source: Source::Api {
-            path,
+            target: target(LIST_AUDIT).query(query),
             field: "data",
             page,
         },

@@ -1,6 +1,10 @@
 //! Actors, nodes and lanes, refused requests, settings, and checkpoints of the audit trail.
 
-use crate::page::{Column, List, Object, Page, Section, Source, View, choice, col, filter, link};
+use vouchsafe_wire::operator::monitoring;
+
+use crate::page::{
+    ApiTarget, Column, List, Object, Page, Section, Source, View, choice, col, filter, link, target,
+};
 
 const ACTOR_COLUMNS: [Column; 10] = [
     link("Key", "key", "/actors/{kind}/{key}"),
@@ -40,7 +44,7 @@ const fn actor_chart(heading: &'static str, columns: &'static [Column]) -> Secti
     Section {
         heading,
         source: Source::Chart {
-            path: "/actors/{kind}/{key}",
+            target: target(monitoring::GET_ACTOR),
             field: "samples",
             is_live: false,
             page: "",
@@ -54,7 +58,7 @@ const fn actor_chart(heading: &'static str, columns: &'static [Column]) -> Secti
 /// A table of a list of the API.
 const fn table(
     heading: &'static str,
-    path: &'static str,
+    target: ApiTarget,
     field: &'static str,
     columns: &'static [Column],
     none: &'static str,
@@ -62,7 +66,7 @@ const fn table(
     Section {
         heading,
         source: Source::Api {
-            path,
+            target,
             field,
             page: "",
         },
@@ -75,7 +79,7 @@ const fn table(
 const fn sections(sections: &'static [Section]) -> View {
     View::Object(Object {
         none: "",
-        api: "",
+        api: None,
         name: "",
         facts: &[],
         sections,
@@ -102,7 +106,7 @@ pub(super) static PAGES: [Page; 7] = [
             live("Busiest actors", "actors.data", &ACTOR_COLUMNS),
             table(
                 "Lanes of this node",
-                "/lanes",
+                target(monitoring::LIST_LANES),
                 "data",
                 &LANE_COLUMNS,
                 "The node has no lane.",
@@ -115,7 +119,7 @@ pub(super) static PAGES: [Page; 7] = [
         title: "Actors by kind:",
         view: sections(&[table(
             "Busiest actors",
-            "/actors?kind={kind}&limit=1000",
+            target(monitoring::LIST_ACTORS).query("kind={kind}&limit=1000"),
             "data",
             &ACTOR_COLUMNS,
             "No actor of this kind runs.",
@@ -127,7 +131,7 @@ pub(super) static PAGES: [Page; 7] = [
         title: "Actor",
         view: View::Object(Object {
             none: "",
-            api: "/actors/{kind}/{key}",
+            api: Some(target(monitoring::GET_ACTOR)),
             name: "key",
             facts: &[
                 col("Kind", "kind"),
@@ -157,7 +161,7 @@ pub(super) static PAGES: [Page; 7] = [
         view: sections(&[
             table(
                 "Nodes of the deployment",
-                "/nodes",
+                target(monitoring::LIST_NODES),
                 "data",
                 &[
                     col("Node", "node"),
@@ -173,7 +177,7 @@ pub(super) static PAGES: [Page; 7] = [
             ),
             table(
                 "Lanes of this node",
-                "/lanes",
+                target(monitoring::LIST_LANES),
                 "data",
                 &LANE_COLUMNS,
                 "The node has no lane.",
@@ -185,7 +189,7 @@ pub(super) static PAGES: [Page; 7] = [
         path: "/refusals",
         title: "Refused requests of this node",
         view: View::List(List {
-            api: "/refusals",
+            api: target(monitoring::LIST_REFUSALS),
             columns: &[
                 col("Code", "code"),
                 col("Status", "status"),
@@ -207,7 +211,7 @@ pub(super) static PAGES: [Page; 7] = [
         title: "Settings of this node",
         view: sections(&[table(
             "Settings",
-            "/settings",
+            target(monitoring::LIST_SETTINGS),
             "data",
             &[
                 col("Name", "name"),
@@ -224,7 +228,7 @@ pub(super) static PAGES: [Page; 7] = [
         path: "/audit/checkpoints",
         title: "Checkpoints of the audit trail",
         view: View::List(List {
-            api: "/audit/checkpoints",
+            api: target(monitoring::LIST_AUDIT_CHECKPOINTS),
             columns: &[
                 col("Number", "number"),
                 col("Time", "at"),

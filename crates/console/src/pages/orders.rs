@@ -1,13 +1,13 @@
 //! Orders of all partners: search, one order with everything about it, and decisions.
 
-use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::order::{OrderStatus, PendingReason};
+use vouchsafe_wire::operator::{orders, vendors, wallets, webhooks};
 
 use super::audit_of;
 use crate::json::Json;
 use crate::page::{
     Action, Column, FROM, Input, InputKind, List, Object, Page, REASON, Section, Source, TO, View, choice,
-    col, filter, labels,
+    col, filter, labels, target,
 };
 
 pub(super) const ORDER_COLUMNS: [Column; 7] = [
@@ -41,22 +41,22 @@ fn needs_vouchers(order: &Json) -> bool {
 }
 
 const ACTIONS: &[Action] = &[
-    Action::post("approve", "Approve", Role::Operator, "/orders/{order_id}/approve")
+    Action::new("approve", "Approve", orders::APPROVE_ORDER)
         .inputs(&[REASON])
         .when(waits_for_approval)
         .note("The order is paid already: its vouchers are delivered from stock, or bought.")
         .done("The order was approved."),
-    Action::post("reject", "Reject", Role::Operator, "/orders/{order_id}/reject")
+    Action::new("reject", "Reject", orders::REJECT_ORDER)
         .inputs(&[REASON])
         .when(waits_for_approval)
         .note("The order is cancelled and its amount returns to the wallet.")
         .done("The order was rejected and refunded."),
-    Action::post("cancel", "Cancel", Role::Operator, "/orders/{order_id}/cancel")
+    Action::new("cancel", "Cancel", orders::CANCEL_ORDER)
         .inputs(&[REASON])
         .when(is_cancellable)
         .note("Vouchers whose codes the partner has not read are taken back and refunded. This cannot be undone.")
         .done("The order was cancelled."),
-    Action::post("fulfil", "Fulfil by hand", Role::Operator, "/orders/{order_id}/fulfil")
+    Action::new("fulfil", "Fulfil by hand", orders::FULFIL_ORDER)
         .inputs(&[
             Input::line("product_id", "Product")
                 .optional()
@@ -75,7 +75,7 @@ pub(super) static PAGES: [Page; 3] = [
         path: "/orders",
         title: "Orders",
         view: View::List(List {
-            api: "/orders",
+            api: target(orders::SEARCH_ORDERS),
             columns: &ORDER_COLUMNS,
             filters: &[
                 filter("order_id", "Order ID"),
@@ -102,7 +102,7 @@ pub(super) static PAGES: [Page; 3] = [
         title: "Order",
         view: View::Object(Object {
             none: "",
-            api: "/orders/{order_id}",
+            api: Some(target(orders::GET_ORDER)),
             name: "order_id",
             facts: &[
                 col("Status", "status"),
@@ -161,7 +161,7 @@ pub(super) static PAGES: [Page; 3] = [
                 Section {
                     heading: "Ledger",
                     source: Source::Api {
-                        path: "/partners/{partner_id}/transactions?order_id={order_id}&limit=20",
+                        target: target(wallets::LIST_TRANSACTIONS).query("order_id={order_id}&limit=20"),
                         field: "data",
                         page: "/partners/{partner_id}/transactions?order_id={order_id}",
                     },
@@ -178,7 +178,7 @@ pub(super) static PAGES: [Page; 3] = [
                 Section {
                     heading: "Purchases",
                     source: Source::Api {
-                        path: "/purchases?order_id={order_id}&limit=20",
+                        target: target(vendors::LIST_PURCHASES).query("order_id={order_id}&limit=20"),
                         field: "data",
                         page: "/purchases?order_id={order_id}",
                     },
@@ -197,7 +197,7 @@ pub(super) static PAGES: [Page; 3] = [
                 Section {
                     heading: "Events",
                     source: Source::Api {
-                        path: "/orders/{order_id}/events?limit=20",
+                        target: target(orders::LIST_ORDER_EVENTS).query("limit=20"),
                         field: "data",
                         page: "/orders/{order_id}/events",
                     },
@@ -208,7 +208,7 @@ pub(super) static PAGES: [Page; 3] = [
                 Section {
                     heading: "Deliveries that failed, wait or were replayed",
                     source: Source::Api {
-                        path: "/deliveries?order_id={order_id}&limit=20",
+                        target: target(webhooks::LIST_DELIVERIES).query("order_id={order_id}&limit=20"),
                         field: "data",
                         page: "/deliveries?order_id={order_id}",
                     },
@@ -222,7 +222,7 @@ pub(super) static PAGES: [Page; 3] = [
                     row_actions: &[],
                     none: "All events were delivered at the first attempt, or nobody receives them.",
                 },
-                audit_of("/audit?subject={order_id}&limit=20", "/audit?subject={order_id}"),
+                audit_of("subject={order_id}&limit=20", "/audit?subject={order_id}"),
             ],
         }),
         actions: ACTIONS,
@@ -231,7 +231,7 @@ pub(super) static PAGES: [Page; 3] = [
         path: "/orders/{order_id}/events",
         title: "Events of",
         view: View::List(List {
-            api: "/orders/{order_id}/events",
+            api: target(orders::LIST_ORDER_EVENTS),
             columns: &EVENT_COLUMNS,
             filters: &[],
             row_actions: &[],

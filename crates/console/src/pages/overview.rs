@@ -1,16 +1,22 @@
 //! Overview: what needs a decision now. Search.
 
+use vouchsafe_wire::operator::live::SamplePeriod;
+use vouchsafe_wire::operator::{
+    change_requests, monitoring, orders, payouts, reconciliation, vendors, webhooks,
+};
+
 use super::orders::ORDER_COLUMNS;
 use super::payouts::PAYOUT_COLUMNS;
 use super::requests::REQUEST_COLUMNS;
 use super::vendors::{DRIFT_COLUMNS, PURCHASE_COLUMNS};
 use super::webhooks::WEBHOOK_COLUMNS;
-use crate::page::{Column, List, Object, Page, Section, Source, View, choice, col, filter, labels};
-use vouchsafe_wire::operator::live::SamplePeriod;
+use crate::page::{
+    ApiTarget, Column, List, Object, Page, Section, Source, View, choice, col, filter, labels, target,
+};
 
 const fn queue(
     heading: &'static str,
-    path: &'static str,
+    target: ApiTarget,
     page: &'static str,
     columns: &'static [Column],
     none: &'static str,
@@ -18,7 +24,7 @@ const fn queue(
     Section {
         heading,
         source: Source::Api {
-            path,
+            target,
             field: "data",
             page,
         },
@@ -45,7 +51,7 @@ const fn chart(heading: &'static str, columns: &'static [Column]) -> Section {
     Section {
         heading,
         source: Source::Chart {
-            path: "/samples?period={period}",
+            target: target(monitoring::LIST_SAMPLES).query("period={period}"),
             field: "data",
             is_live: true,
             page: "/samples?period={period}",
@@ -62,7 +68,7 @@ pub(super) static PAGES: [Page; 3] = [
         title: "Overview",
         view: View::Object(Object {
             none: "",
-            api: "/overview",
+            api: Some(target(monitoring::GET_OVERVIEW)),
             name: "node",
             facts: &[
                 col("Ready", "is_ready"),
@@ -125,49 +131,49 @@ pub(super) static PAGES: [Page; 3] = [
                 },
                 queue(
                     "Requests for a second operator",
-                    "/requests?status=WAITING&limit=5",
+                    target(change_requests::LIST_CHANGE_REQUESTS).query("status=WAITING&limit=5"),
                     "/requests?status=WAITING",
                     &REQUEST_COLUMNS,
                     "No change waits for a second operator.",
                 ),
                 queue(
                     "Orders that wait for approval",
-                    "/orders?pending_reason=APPROVAL&limit=5",
+                    target(orders::SEARCH_ORDERS).query("pending_reason=APPROVAL&limit=5"),
                     "/orders?pending_reason=APPROVAL",
                     &ORDER_COLUMNS,
                     "No order waits for approval.",
                 ),
                 queue(
                     "Payouts to pay",
-                    "/payouts?status=PENDING&limit=5",
+                    target(payouts::LIST_PAYOUTS).query("status=PENDING&limit=5"),
                     "/payouts?status=PENDING",
                     &PAYOUT_COLUMNS,
                     "No payout waits.",
                 ),
                 queue(
                     "Failing webhooks",
-                    "/webhooks?status=failing&limit=5",
+                    target(webhooks::LIST_WEBHOOKS).query("status=failing&limit=5"),
                     "/webhooks?status=failing",
                     &WEBHOOK_COLUMNS,
                     "No endpoint fails.",
                 ),
                 queue(
                     "Open drifts",
-                    "/drifts?resolution=pending&limit=5",
+                    target(reconciliation::LIST_DRIFTS).query("resolution=pending&limit=5"),
                     "/drifts?resolution=pending",
                     &DRIFT_COLUMNS,
                     "No difference to the vendors' records is open.",
                 ),
                 queue(
                     "Refused purchases",
-                    "/purchases?state=refused&limit=5",
+                    target(vendors::LIST_PURCHASES).query("state=refused&limit=5"),
                     "/purchases?state=refused",
                     &PURCHASE_COLUMNS,
                     "No vendor has refused a purchase.",
                 ),
                 queue(
                     "Orders that wait for a vendor",
-                    "/orders?pending_reason=VENDOR&limit=5",
+                    target(orders::SEARCH_ORDERS).query("pending_reason=VENDOR&limit=5"),
                     "/orders?pending_reason=VENDOR",
                     &ORDER_COLUMNS,
                     "No order waits for a vendor.",
@@ -180,7 +186,7 @@ pub(super) static PAGES: [Page; 3] = [
         path: "/samples",
         title: "Traffic of this node",
         view: View::List(List {
-            api: "/samples",
+            api: target(monitoring::LIST_SAMPLES),
             columns: &SAMPLE_COLUMNS,
             filters: &[choice("period", "Interval", labels::<SamplePeriod>)],
             row_actions: &[],
@@ -193,7 +199,7 @@ pub(super) static PAGES: [Page; 3] = [
         path: "/search",
         title: "Search",
         view: View::List(List {
-            api: "/search",
+            api: target(monitoring::SEARCH),
             columns: &[
                 col("Kind", "kind"),
                 col("ID", "id"),

@@ -3,16 +3,15 @@
 mod limit_inputs;
 
 use vouchsafe_domain::ledger::LedgerKind;
-use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::revocation::DescendantPolicy;
+use vouchsafe_wire::operator::{credentials, orders, partners, wallets, webhooks};
 
 use self::limit_inputs::{CEILINGS, LIMITS};
 use super::audit_of;
-use crate::api::Method;
 use crate::json::Json;
 use crate::page::{
     Action, Column, FROM, Input, InputKind, List, Object, Page, Section, Source, TO, View, choice, col,
-    filter, labels, link,
+    filter, labels, link, target,
 };
 
 const ALLOWLIST: Input = Input::new("allowlist", "Allowlist", InputKind::Lines)
@@ -36,7 +35,7 @@ fn is_suspended(partner: &Json) -> bool {
 }
 
 const fn change(slug: &'static str, label: &'static str, inputs: &'static [Input]) -> Action {
-    Action::new(slug, label, Role::Admin, Method::Patch, "/partners/{partner_id}")
+    Action::new(slug, label, partners::CHANGE_PARTNER)
         .inputs(inputs)
         .done("The terms were changed. They apply from the next request.")
 }
@@ -68,61 +67,46 @@ fn is_live(credential: &Json) -> bool {
 }
 
 const CREDENTIAL_ACTIONS: &[Action] = &[
-    Action::post(
-        "rotate",
-        "Rotate",
-        Role::Admin,
-        "/credentials/{credential_id}/rotate",
-    )
-    .inputs(&[Input::new(
-        "overlap_seconds",
-        "Seconds until this credential ends",
-        InputKind::Number,
-    )
-    .optional()
-    .hint("0 to 604800. Empty: a day.")])
-    .when(is_live)
-    .note("Issues its successor, whose secret is shown once, and ends this credential.")
-    .shows("New credential: its secret is shown only now"),
-    Action::new(
-        "revoke",
-        "Revoke",
-        Role::Admin,
-        Method::Delete,
-        "/credentials/{credential_id}?descendants={descendants}",
-    )
-    .inputs(&[Input::new(
-        "descendants",
-        "Credentials rotated from it",
-        InputKind::Choice(labels::<DescendantPolicy>),
-    )])
-    .when(is_live)
-    .note("Requests with this credential, and with those rotated from it, are refused from now on.")
-    .shows("The credential was revoked"),
+    Action::new("rotate", "Rotate", credentials::ROTATE_CREDENTIAL)
+        .inputs(&[Input::new(
+            "overlap_seconds",
+            "Seconds until this credential ends",
+            InputKind::Number,
+        )
+        .optional()
+        .hint("0 to 604800. Empty: a day.")])
+        .when(is_live)
+        .note("Issues its successor, whose secret is shown once, and ends this credential.")
+        .shows("New credential: its secret is shown only now"),
+    Action::new("revoke", "Revoke", credentials::REVOKE_CREDENTIAL)
+        .query("descendants={descendants}")
+        .inputs(&[Input::new(
+            "descendants",
+            "Credentials rotated from it",
+            InputKind::Choice(labels::<DescendantPolicy>),
+        )])
+        .when(is_live)
+        .note("Requests with this credential, and with those rotated from it, are refused from now on.")
+        .shows("The credential was revoked"),
 ];
 
-const ISSUE: Action = Action::post(
-    "issue",
-    "Issue a credential",
-    Role::Admin,
-    "/partners/{partner_id}/credentials",
-)
-.inputs(&[
-    Input::new("allowlist", "Allowlist of the credential", InputKind::Lines)
-        .optional()
-        .hint("Narrower than the partner's, one network per line."),
-    Input::new("scopes", "Scopes of the credential", InputKind::Lines)
-        .optional()
-        .hint("orders, codes, read, payouts or webhooks, one per line. Empty: all."),
-])
-.note("The secret is shown once.")
-.shows("New credential: its secret is shown only now");
+const ISSUE: Action = Action::new("issue", "Issue a credential", credentials::ISSUE_CREDENTIAL)
+    .inputs(&[
+        Input::new("allowlist", "Allowlist of the credential", InputKind::Lines)
+            .optional()
+            .hint("Narrower than the partner's, one network per line."),
+        Input::new("scopes", "Scopes of the credential", InputKind::Lines)
+            .optional()
+            .hint("orders, codes, read, payouts or webhooks, one per line. Empty: all."),
+    ])
+    .note("The secret is shown once.")
+    .shows("New credential: its secret is shown only now");
 
 const ACTIONS: &[Action] = &[
-    Action::post("top-up", "Top up", Role::Admin, "/partners/{partner_id}/wallets/{currency}/top-ups")
+    Action::new("top-up", "Top up", wallets::TOP_UP)
         .inputs(&POSTING)
         .done("The amount was added to the wallet."),
-    Action::post("adjust", "Adjust a balance", Role::Admin, "/partners/{partner_id}/wallets/{currency}/adjustments")
+    Action::new("adjust", "Adjust a balance", wallets::ADJUST)
         .inputs(&POSTING)
         .note("A negative amount takes money away.")
         .done("The balance was adjusted."),
@@ -178,13 +162,8 @@ const ACTIONS: &[Action] = &[
         .fixed(&[("suspended", "false"), ("codes_blocked", "false")])
         .when(is_suspended)
         .done("The partner is no longer suspended."),
-    Action::new(
-        "restart-certification",
-        "Start certification over",
-        Role::Operator,
-        Method::Delete,
-        "/partners/{partner_id}/certification",
-    )
+    Action::new("restart-certification",
+        "Start certification over", partners::RESTART_CERTIFICATION)
     .note("Discards the observations of the sandbox.")
     .done("The observations were discarded."),
 ];
@@ -193,7 +172,7 @@ const SECTIONS: &[Section] = &[
     Section {
         heading: "Wallets",
         source: Source::Api {
-            path: "/partners/{partner_id}/wallets",
+            target: target(wallets::LIST_WALLETS),
             field: "data",
             page: "",
         },
@@ -210,7 +189,7 @@ const SECTIONS: &[Section] = &[
     Section {
         heading: "Rate limits",
         source: Source::Api {
-            path: "/partners/{partner_id}/limits?limit=100",
+            target: target(partners::LIST_LIMIT_USE).query("limit=100"),
             field: "data",
             page: "",
         },
@@ -228,7 +207,7 @@ const SECTIONS: &[Section] = &[
     Section {
         heading: "Ledger",
         source: Source::Api {
-            path: "/partners/{partner_id}/transactions?limit=10",
+            target: target(wallets::LIST_TRANSACTIONS).query("limit=10"),
             field: "data",
             page: "/partners/{partner_id}/transactions",
         },
@@ -239,7 +218,7 @@ const SECTIONS: &[Section] = &[
     Section {
         heading: "Credentials",
         source: Source::Api {
-            path: "/partners/{partner_id}/credentials?limit=10",
+            target: target(credentials::LIST_CREDENTIALS).query("limit=10"),
             field: "data",
             page: "/partners/{partner_id}/credentials",
         },
@@ -250,7 +229,7 @@ const SECTIONS: &[Section] = &[
     Section {
         heading: "Orders",
         source: Source::Api {
-            path: "/orders?partner_id={partner_id}&limit=5",
+            target: target(orders::SEARCH_ORDERS).query("partner_id={partner_id}&limit=5"),
             field: "data",
             page: "/orders?partner_id={partner_id}",
         },
@@ -267,7 +246,7 @@ const SECTIONS: &[Section] = &[
     Section {
         heading: "Webhooks",
         source: Source::Api {
-            path: "/webhooks?partner_id={partner_id}&limit=10",
+            target: target(webhooks::LIST_WEBHOOKS).query("partner_id={partner_id}&limit=10"),
             field: "data",
             page: "/webhooks?partner_id={partner_id}",
         },
@@ -283,7 +262,7 @@ const SECTIONS: &[Section] = &[
     Section {
         heading: "Certification in the sandbox",
         source: Source::Api {
-            path: "/partners/{partner_id}/certification",
+            target: target(partners::GET_CERTIFICATION),
             field: "checks",
             page: "",
         },
@@ -298,7 +277,7 @@ const SECTIONS: &[Section] = &[
         none: "No checks.",
     },
     audit_of(
-        "/audit?partner_id={partner_id}&limit=10",
+        "partner_id={partner_id}&limit=10",
         "/audit?partner_id={partner_id}",
     ),
 ];
@@ -308,7 +287,7 @@ pub(super) static PAGES: [Page; 4] = [
         path: "/partners",
         title: "Partners",
         view: View::List(List {
-            api: "/partners",
+            api: target(partners::LIST_PARTNERS),
             columns: &[
                 link("Name", "name", "/partners/{partner_id}"),
                 col("Partner", "partner_id"),
@@ -326,7 +305,7 @@ pub(super) static PAGES: [Page; 4] = [
             variants: &[],
         }),
         actions: &[
-            Action::post("create", "Create a partner", Role::Admin, "/partners")
+            Action::new("create", "Create a partner", partners::CREATE_PARTNER)
                 .inputs(&[Input::line("name", "Name"), ALLOWLIST])
                 .note("In the sandbox it gets its first credential at once: the secret is shown once.")
                 .shows("New partner: the secret of its credential is shown only now"),
@@ -337,7 +316,7 @@ pub(super) static PAGES: [Page; 4] = [
         title: "Partner",
         view: View::Object(Object {
             none: "",
-            api: "/partners/{partner_id}",
+            api: Some(target(partners::GET_PARTNER)),
             name: "name",
             facts: &[
                 col("ID", "partner_id"),
@@ -363,7 +342,7 @@ pub(super) static PAGES: [Page; 4] = [
         path: "/partners/{partner_id}/transactions",
         title: "Ledger of",
         view: View::List(List {
-            api: "/partners/{partner_id}/transactions",
+            api: target(wallets::LIST_TRANSACTIONS),
             columns: &TRANSACTION_COLUMNS,
             filters: &[
                 filter("order_id", "Order ID"),
@@ -382,7 +361,7 @@ pub(super) static PAGES: [Page; 4] = [
         path: "/partners/{partner_id}/credentials",
         title: "Credentials of",
         view: View::List(List {
-            api: "/partners/{partner_id}/credentials",
+            api: target(credentials::LIST_CREDENTIALS),
             columns: &CREDENTIAL_COLUMNS,
             filters: &[],
             row_actions: CREDENTIAL_ACTIONS,

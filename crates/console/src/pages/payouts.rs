@@ -1,12 +1,13 @@
 //! Payouts of all partners, and their outcome.
 
-use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::payout::PayoutStatus;
+use vouchsafe_wire::operator::payouts;
 
 use super::audit_of;
 use crate::json::Json;
 use crate::page::{
     Action, Column, Input, InputKind, List, Object, Page, Section, Source, View, choice, col, filter, labels,
+    target,
 };
 
 pub(super) const PAYOUT_COLUMNS: [Column; 6] = [
@@ -35,7 +36,7 @@ pub(super) static PAGES: [Page; 2] = [
         path: "/payouts",
         title: "Payouts",
         view: View::List(List {
-            api: "/payouts",
+            api: target(payouts::LIST_PAYOUTS),
             columns: &PAYOUT_COLUMNS,
             filters: &[
                 filter("partner_id", "Partner ID"),
@@ -53,7 +54,7 @@ pub(super) static PAGES: [Page; 2] = [
         view: View::Object(Object {
             none: "",
             // For an admin with the destination, which the trail records.
-            api: "/payouts/{payout_id}",
+            api: Some(target(payouts::GET_PAYOUT)),
             name: "payout_id",
             facts: &[
                 col("Status", "status"),
@@ -78,33 +79,25 @@ pub(super) static PAGES: [Page; 2] = [
                     row_actions: &[],
                     none: "No entries.",
                 },
-                audit_of(
-                    "/audit?subject={payout_id}&limit=20",
-                    "/audit?subject={payout_id}",
-                ),
+                audit_of("subject={payout_id}&limit=20", "/audit?subject={payout_id}"),
             ],
         }),
         actions: &[
-            Action::post("pay", "Record as paid", Role::Admin, "/payouts/{payout_id}/pay")
+            Action::new("pay", "Record as paid", payouts::PAY_PAYOUT)
                 .inputs(&[PAYMENT, WHY])
                 .when(is_pending)
                 .note("The service moves no money: pay at the bank first.")
                 .done("The payout was recorded as paid."),
-            Action::post("reject", "Reject", Role::Admin, "/payouts/{payout_id}/reject")
+            Action::new("reject", "Reject", payouts::REJECT_PAYOUT)
                 .inputs(&[WHY, PAYMENT])
                 .when(is_pending)
                 .note("The amount returns to the wallet.")
                 .done("The payout was rejected."),
-            Action::post(
-                "fail",
-                "Record as failed",
-                Role::Admin,
-                "/payouts/{payout_id}/fail",
-            )
-            .inputs(&[WHY, PAYMENT])
-            .when(is_pending)
-            .note("The bank sent it back: the amount returns to the wallet.")
-            .done("The payout was recorded as failed."),
+            Action::new("fail", "Record as failed", payouts::FAIL_PAYOUT)
+                .inputs(&[WHY, PAYMENT])
+                .when(is_pending)
+                .note("The bank sent it back: the amount returns to the wallet.")
+                .done("The payout was recorded as failed."),
         ],
     },
 ];

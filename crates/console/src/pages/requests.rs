@@ -1,11 +1,11 @@
 //! Changes that need a second operator: list, confirm, decline.
 
 use vouchsafe_domain::change_request::{ChangeKind, ChangeRequestStatus};
-use vouchsafe_domain::operator::Role;
+use vouchsafe_wire::operator::change_requests;
 
 use super::audit_of;
 use crate::json::Json;
-use crate::page::{Action, Column, Input, InputKind, List, Object, Page, View, choice, col, labels};
+use crate::page::{Action, Column, Input, InputKind, List, Object, Page, View, choice, col, labels, target};
 
 pub(super) const REQUEST_COLUMNS: [Column; 7] = [
     col("Request", "request_id"),
@@ -31,7 +31,7 @@ pub(super) static PAGES: [Page; 2] = [
         path: "/requests",
         title: "Requests",
         view: View::List(List {
-            api: "/requests",
+            api: target(change_requests::LIST_CHANGE_REQUESTS),
             columns: &REQUEST_COLUMNS,
             filters: &[
                 choice("status", "Status", labels::<ChangeRequestStatus>),
@@ -48,7 +48,7 @@ pub(super) static PAGES: [Page; 2] = [
         title: "Request",
         view: View::Object(Object {
             none: "",
-            api: "/requests/{request_id}",
+            api: Some(target(change_requests::GET_CHANGE_REQUEST)),
             name: "request_id",
             facts: &[
                 col("Status", "status"),
@@ -64,31 +64,21 @@ pub(super) static PAGES: [Page; 2] = [
                 col("Refused with", "error_code"),
             ],
             sections: &[audit_of(
-                "/audit?subject={request_id}&limit=20",
+                "subject={request_id}&limit=20",
                 "/audit?subject={request_id}",
             )],
         }),
         actions: &[
-            Action::post(
-                "confirm",
-                "Confirm",
-                Role::Operator,
-                "/requests/{request_id}/confirm",
-            )
-            .when(is_confirmable)
-            .note("The change is carried out at once, in the name of the operator that requested it.")
-            .shows("The change was carried out"),
-            Action::post(
-                "decline",
-                "Decline",
-                Role::Operator,
-                "/requests/{request_id}/decline",
-            )
-            .inputs(&[Input::new("reason", "Reason", InputKind::Paragraph)
-                .optional()
-                .hint("For the operator that requested the change.")])
-            .when(is_open)
-            .done("The request was declined."),
+            Action::new("confirm", "Confirm", change_requests::CONFIRM_CHANGE_REQUEST)
+                .when(is_confirmable)
+                .note("The change is carried out at once, in the name of the operator that requested it.")
+                .shows("The change was carried out"),
+            Action::new("decline", "Decline", change_requests::DECLINE_CHANGE_REQUEST)
+                .inputs(&[Input::new("reason", "Reason", InputKind::Paragraph)
+                    .optional()
+                    .hint("For the operator that requested the change.")])
+                .when(is_open)
+                .done("The request was declined."),
         ],
     },
 ];

@@ -1,6 +1,8 @@
 //! Stock: levels, and expiries.
 
-use crate::page::{Column, List, Page, View, col, filter};
+use vouchsafe_wire::operator::stock;
+
+use crate::page::{Column, List, Page, View, col, filter, target};
 
 pub(super) const LEVEL_COLUMNS: [Column; 10] = [
     col("Product", "product_id"),
@@ -26,7 +28,7 @@ pub(super) static PAGES: [Page; 2] = [
         path: "/stock",
         title: "Stock",
         view: View::List(List {
-            api: "/stock",
+            api: target(stock::LIST_STOCK),
             columns: &LEVEL_COLUMNS,
             filters: &[filter("product_id", "Product ID")],
             row_actions: &[],
@@ -39,7 +41,7 @@ pub(super) static PAGES: [Page; 2] = [
         path: "/expiries",
         title: "Stock by expiry",
         view: View::List(List {
-            api: "/stock/expiries",
+            api: target(stock::LIST_STOCK_EXPIRIES),
             columns: &EXPIRY_COLUMNS,
             filters: &[filter("product_id", "Product ID")],
             row_actions: &[],

@@ -1,16 +1,15 @@
 //! Vendors: terms, circuit breaker, purchases; reconciliation and drifts.
 
-use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::purchase::view::PurchaseState;
 use vouchsafe_domain::reconciliation::DriftKind;
 use vouchsafe_domain::reconciliation::drift::DriftResolution;
 use vouchsafe_domain::vendor::AdapterKind;
+use vouchsafe_wire::operator::{reconciliation, vendors};
 
 use super::audit_of;
-use crate::api::Method;
 use crate::page::{
     Action, Column, Input, InputKind, List, Object, Page, REASON, Section, Source, View, choice, col, filter,
-    labels, link,
+    labels, link, target,
 };
 
 pub(super) const PURCHASE_COLUMNS: [Column; 8] = [
@@ -44,7 +43,7 @@ fn resolutions() -> Vec<&'static str> {
 const PURCHASES: Section = Section {
     heading: "Purchases",
     source: Source::Api {
-        path: "/purchases?vendor={vendor_id}&limit=10",
+        target: target(vendors::LIST_PURCHASES).query("vendor={vendor_id}&limit=10"),
         field: "data",
         page: "/purchases?vendor={vendor_id}",
     },
@@ -56,7 +55,7 @@ const PURCHASES: Section = Section {
 const OPEN_DRIFTS: Section = Section {
     heading: "Open drifts",
     source: Source::Api {
-        path: "/drifts?vendor={vendor_id}&resolution=pending&limit=10",
+        target: target(reconciliation::LIST_DRIFTS).query("vendor={vendor_id}&resolution=pending&limit=10"),
         field: "data",
         page: "/drifts?vendor={vendor_id}",
     },
@@ -85,7 +84,7 @@ pub(super) static PAGES: [Page; 7] = [
         path: "/vendors",
         title: "Vendors",
         view: View::List(List {
-            api: "/vendors",
+            api: target(vendors::LIST_VENDORS),
             columns: &[
                 col("Vendor", "vendor_id"),
                 col("Adapter", "adapter"),
@@ -99,13 +98,8 @@ pub(super) static PAGES: [Page; 7] = [
             is_complete: true,
             variants: &[],
         }),
-        actions: &[Action::new(
-            "create",
-            "Create a vendor",
-            Role::Admin,
-            Method::Put,
-            "/vendors/{vendor_id}",
-        )
+        actions: &[Action::new("create",
+            "Create a vendor", vendors::PUT_VENDOR)
         .inputs(&[
             Input::line("vendor_id", "Vendor ID").hint("Of a-z, 0-9, '-', '_' and '.'. It cannot be changed."),
             VENDOR[0],
@@ -120,7 +114,7 @@ pub(super) static PAGES: [Page; 7] = [
         title: "Vendor",
         view: View::Object(Object {
             none: "",
-            api: "/vendors/{vendor_id}",
+            api: Some(target(vendors::GET_VENDOR)),
             name: "vendor_id",
             facts: &[
                 col("Adapter", "adapter"),
@@ -133,19 +127,13 @@ pub(super) static PAGES: [Page; 7] = [
             sections: &[
                 PURCHASES,
                 OPEN_DRIFTS,
-                audit_of(
-                    "/audit?subject={vendor_id}&limit=10",
+                audit_of("subject={vendor_id}&limit=10",
                     "/audit?subject={vendor_id}",
                 ),
             ],
         }),
-        actions: &[Action::new(
-            "change",
-            "Change",
-            Role::Admin,
-            Method::Put,
-            "/vendors/{vendor_id}",
-        )
+        actions: &[Action::new("change",
+            "Change", vendors::PUT_VENDOR)
         .inputs(&VENDOR)
         .done("The vendor was changed. It applies to the next call.")],
     },
@@ -153,7 +141,7 @@ pub(super) static PAGES: [Page; 7] = [
         path: "/purchases",
         title: "Purchases",
         view: View::List(List {
-            api: "/purchases",
+            api: target(vendors::LIST_PURCHASES),
             columns: &PURCHASE_COLUMNS,
             filters: &[
                 filter("vendor", "Vendor ID"),
@@ -171,7 +159,7 @@ pub(super) static PAGES: [Page; 7] = [
         title: "Purchase",
         view: View::Object(Object {
             none: "",
-            api: "/purchases/{purchase_id}",
+            api: Some(target(vendors::GET_PURCHASE)),
             name: "purchase_id",
             facts: &[
                 col("State", "state"),
@@ -191,13 +179,12 @@ pub(super) static PAGES: [Page; 7] = [
                 col("Responded", "last_response_at"),
                 col("Next attempt", "next_attempt_at"),
             ],
-            sections: &[audit_of(
-                "/audit?subject={purchase_id}&limit=10",
+            sections: &[audit_of("subject={purchase_id}&limit=10",
                 "/audit?subject={purchase_id}",
             )],
         }),
         actions: &[
-            Action::post("end", "End", Role::Operator, "/purchases/{purchase_id}/end")
+            Action::new("end", "End", vendors::END_PURCHASE)
                 .inputs(&[REASON])
                 .when(|purchase| !purchase.is("state", "ended"))
                 .note("The order buys elsewhere, or is refunded. Ask the vendor first whether it has sold.")
@@ -208,7 +195,7 @@ pub(super) static PAGES: [Page; 7] = [
         path: "/drifts",
         title: "Drifts",
         view: View::List(List {
-            api: "/drifts",
+            api: target(reconciliation::LIST_DRIFTS),
             columns: &[
                 col("Drift", "drift_id"),
                 link("Day", "date", "/reconciliation/{date}"),
@@ -228,7 +215,7 @@ pub(super) static PAGES: [Page; 7] = [
                 choice("resolution", "Resolution", labels::<DriftResolution>),
             ],
             row_actions: &[
-                Action::post("resolve", "Resolve", Role::Operator, "/drifts/{drift_id}/resolve")
+                Action::new("resolve", "Resolve", reconciliation::RESOLVE_DRIFT)
                     .inputs(&[
                         // With the values of now, so that another operator's resolution is not overwritten.
                         Input::new("resolution", "Resolution", InputKind::Choice(resolutions)).prefilled(),
@@ -248,7 +235,7 @@ pub(super) static PAGES: [Page; 7] = [
         path: "/reconciliation",
         title: "Reconciliation by day",
         view: View::List(List {
-            api: "/reconciliation",
+            api: target(reconciliation::LIST_RECONCILIATIONS),
             columns: &[
                 link("Day", "date", "/reconciliation/{date}"),
                 col("Vendors", "vendors"),
@@ -265,7 +252,7 @@ pub(super) static PAGES: [Page; 7] = [
         }),
         actions: &[
             // Days that were not compared yet are not in the list.
-            Action::post("run", "Compare a day", Role::Operator, "/reconciliation/{date}/run")
+            Action::new("run", "Compare a day", reconciliation::RUN_RECONCILIATION)
                 .inputs(&[Input::line("date", "Day").hint("UTC, such as 2026-11-20.")])
                 .done("The comparison was requested."),
         ],
@@ -275,7 +262,7 @@ pub(super) static PAGES: [Page; 7] = [
         title: "Reconciliation of",
         view: View::Object(Object {
             none: "This day was not compared yet.",
-            api: "/reconciliation/{date}",
+            api: Some(target(reconciliation::GET_RECONCILIATION)),
             name: "date",
             facts: &[
                 col("Orders settled", "summary.orders_total"),
@@ -322,7 +309,7 @@ pub(super) static PAGES: [Page; 7] = [
                 Section {
                     heading: "Drifts",
                     source: Source::Api {
-                        path: "/drifts?date={date}&limit=20",
+                        target: target(reconciliation::LIST_DRIFTS).query("date={date}&limit=20"),
                         field: "data",
                         page: "/drifts?date={date}",
                     },
@@ -333,12 +320,12 @@ pub(super) static PAGES: [Page; 7] = [
             ],
         }),
         actions: &[
-            Action::post("run", "Compare now", Role::Operator, "/reconciliation/{date}/run")
+            Action::new("run", "Compare now", reconciliation::RUN_RECONCILIATION)
                 .inputs(&[Input::line("vendor", "Vendor ID")
                     .optional()
                     .hint("Empty: all vendors that list their sales.")])
                 .done("The comparison was requested."),
-            Action::post("records", "Upload records", Role::Operator, "/reconciliation/{date}/records?vendor={vendor}")
+            Action::new("records", "Upload records", reconciliation::UPLOAD_RECORDS).query("vendor={vendor}")
                 .inputs(&[
                     Input::line("vendor", "Vendor ID"),
                     Input::new("file", "Records", InputKind::File(".csv")).hint("The vendor's records of the day as CSV."),

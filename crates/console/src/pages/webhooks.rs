@@ -2,13 +2,13 @@
 
 use vouchsafe_domain::delivery::attempt::AttemptResult;
 use vouchsafe_domain::delivery::view::DeliveryState;
-use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::webhook::WebhookStatus;
+use vouchsafe_wire::operator::webhooks;
 
 use crate::json::Json;
 use crate::page::{
     Action, Column, FROM, Input, List, Object, Page, Section, Source, TIME_HINT, TO, View, choice, col,
-    filter, labels,
+    filter, labels, target,
 };
 
 pub(super) const WEBHOOK_COLUMNS: [Column; 7] = [
@@ -48,21 +48,16 @@ fn is_disabled(webhook: &Json) -> bool {
     webhook.is("status", "disabled")
 }
 
-const REPLAY: Action = Action::post(
-    "replay",
-    "Replay",
-    Role::Operator,
-    "/deliveries/{delivery_id}/replay",
-)
-.note("Sends the event again. The partner sees the same event ID.")
-.done("The event is sent again.");
+const REPLAY: Action = Action::new("replay", "Replay", webhooks::REPLAY_DELIVERY)
+    .note("Sends the event again. The partner sees the same event ID.")
+    .done("The event is sent again.");
 
 pub(super) static PAGES: [Page; 5] = [
     Page {
         path: "/webhooks",
         title: "Webhooks",
         view: View::List(List {
-            api: "/webhooks",
+            api: target(webhooks::LIST_WEBHOOKS),
             columns: &WEBHOOK_COLUMNS,
             filters: &[
                 filter("partner_id", "Partner ID"),
@@ -84,7 +79,7 @@ pub(super) static PAGES: [Page; 5] = [
         title: "Webhook",
         view: View::Object(Object {
             none: "",
-            api: "/webhooks/{webhook_id}",
+            api: Some(target(webhooks::GET_WEBHOOK)),
             name: "webhook_id",
             facts: &[
                 col("Status", "status"),
@@ -109,7 +104,7 @@ pub(super) static PAGES: [Page; 5] = [
                 Section {
                     heading: "Attempts",
                     source: Source::Api {
-                        path: "/webhooks/{webhook_id}/deliveries?limit=20",
+                        target: target(webhooks::LIST_WEBHOOK_DELIVERIES).query("limit=20"),
                         field: "data",
                         page: "/webhooks/{webhook_id}/attempts",
                     },
@@ -120,7 +115,7 @@ pub(super) static PAGES: [Page; 5] = [
                 Section {
                     heading: "Deliveries that failed, wait or were replayed",
                     source: Source::Api {
-                        path: "/deliveries?webhook_id={webhook_id}&limit=20",
+                        target: target(webhooks::LIST_DELIVERIES).query("webhook_id={webhook_id}&limit=20"),
                         field: "data",
                         page: "/deliveries?webhook_id={webhook_id}",
                     },
@@ -131,25 +126,17 @@ pub(super) static PAGES: [Page; 5] = [
             ],
         }),
         actions: &[
-            Action::post(
-                "retry",
-                "Retry now",
-                Role::Operator,
-                "/webhooks/{webhook_id}/retry",
-            )
+            Action::new("retry",
+                "Retry now", webhooks::RETRY_WEBHOOK)
             .when(|webhook| !is_disabled(webhook))
             .note("Attempts every waiting delivery now.")
             .done("The waiting deliveries are attempted now."),
-            Action::post(
-                "enable",
-                "Enable",
-                Role::Operator,
-                "/webhooks/{webhook_id}/enable",
-            )
+            Action::new("enable",
+                "Enable", webhooks::ENABLE_WEBHOOK)
             .when(is_disabled)
             .note("Events since it was disabled are delivered, too.")
             .done("The endpoint is enabled."),
-            Action::post("replay-range", "Replay a range", Role::Operator, "/webhooks/{webhook_id}/replay")
+            Action::new("replay-range", "Replay a range", webhooks::REPLAY_WEBHOOK)
                 .inputs(&[
                     Input::line("from", "From").hint(TIME_HINT),
                     Input::line("to", "Until").optional().hint("Empty: now."),
@@ -162,7 +149,7 @@ pub(super) static PAGES: [Page; 5] = [
         path: "/webhooks/{webhook_id}/attempts",
         title: "Attempts of",
         view: View::List(List {
-            api: "/webhooks/{webhook_id}/deliveries",
+            api: target(webhooks::LIST_WEBHOOK_DELIVERIES),
             columns: &ATTEMPT_COLUMNS,
             filters: &[
                 choice("outcome", "Outcome", labels::<AttemptResult>),
@@ -181,7 +168,7 @@ pub(super) static PAGES: [Page; 5] = [
         path: "/deliveries",
         title: "Deliveries",
         view: View::List(List {
-            api: "/deliveries",
+            api: target(webhooks::LIST_DELIVERIES),
             columns: &DELIVERY_COLUMNS,
             filters: &[
                 filter("partner_id", "Partner ID"),
@@ -200,7 +187,7 @@ pub(super) static PAGES: [Page; 5] = [
         title: "Delivery",
         view: View::Object(Object {
             none: "",
-            api: "/deliveries/{delivery_id}",
+            api: Some(target(webhooks::GET_DELIVERY)),
             name: "delivery_id",
             facts: &[
                 col("Status", "status"),

@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 
 use super::*;
-use crate::api::{ApiResponse, Method};
+use crate::api::ApiResponse;
 use crate::page::{Column, Source, View};
 use crate::template::fill;
+use vouchsafe_wire::operation::Method;
 
 struct FixedApi {
     status: u16,
