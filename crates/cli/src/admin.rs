@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use reqwest::{Body, Client, Method, StatusCode};
+use reqwest::{Body, Client, StatusCode};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use vouchsafe_domain::ids::ChangeRequestId;
@@ -12,15 +12,16 @@ use vouchsafe_private_postgres::OPERATOR_TOKEN_FILE;
 use vouchsafe_security::secret::expose;
 use vouchsafe_security::secret_file;
 use vouchsafe_wire::filter::NoFilter;
+use vouchsafe_wire::operator::operation::Operation;
 use vouchsafe_wire::page::PageParameters;
-use vouchsafe_wire::query;
+use vouchsafe_wire::{operation, query};
 
 use super::client::{ClientCertificate, ErrorResponse, TransportOptions, build_client, parse_url, send};
 use super::exit::WaitingChange;
 use super::id::ObjectRef;
-use super::output;
 use super::table::Column;
-use super::{CONNECTION_OPTIONS, CommandOutput, LocalService};
+use super::target::{Target, http_method};
+use super::{CONNECTION_OPTIONS, CommandOutput, LocalService, output};
 
 /// Options of all operator commands.
 #[derive(Debug, Args)]
@@ -92,16 +93,13 @@ pub struct RequestArgs<O: ObjectRef, B: Args> {
 }
 
 impl<O: ObjectRef, B: Args + Serialize + Sync> RequestArgs<O, B> {
-    /// Posts the body to a route of the object and prints the result.
-    pub(super) async fn post(&self, route: &str, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
-        admin
-            .post(&format!("{}/{route}", self.object.path()), &self.request)
-            .await
-    }
-
-    /// Replaces the object by the body and prints the result.
-    pub(super) async fn put(&self, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
-        admin.put(&self.object.path(), &self.request).await
+    /// Sends the body to an operation on the object and prints the result.
+    pub(super) async fn send<R>(
+        &self,
+        operation: Operation<B, R>,
+        admin: &AdminClient,
+    ) -> anyhow::Result<CommandOutput> {
+        admin.send(self.object.at(operation), &self.request).await
     }
 }
 
@@ -142,13 +140,12 @@ impl AdminClient {
     }
 
     /// Sends a request and returns the body of a successful response.
-    pub(super) async fn call(
+    pub(super) async fn call<Q, R>(
         &self,
-        method: Method,
-        path: &str,
+        target: impl Into<Target<Q, R>>,
         body: Option<&(impl Serialize + Sync)>,
     ) -> anyhow::Result<String> {
-        let request = self.request(method, path);
+        let request = self.request(&target.into());
         self.execute(match body {
             Some(body) => request.json(body),
             None => request,
@@ -156,76 +153,67 @@ impl AdminClient {
         .await
     }
 
-    /// Posts a stream of another content type than JSON.
-    pub(super) async fn post_stream(
+    /// Sends a request with a query and returns the body of a successful response.
+    pub(super) async fn query<Q, R>(
         &self,
-        path: &str,
-        query: &impl Serialize,
+        target: impl Into<Target<Q, R>>,
+        query: &str,
+    ) -> anyhow::Result<String> {
+        self.execute(self.request(&target.into().query(query))).await
+    }
+
+    /// Sends a stream of another content type than JSON.
+    pub(super) async fn send_stream<Q: Serialize, R>(
+        &self,
+        target: impl Into<Target<Q, R>>,
+        query: &Q,
         content_type: &str,
         body: Body,
     ) -> anyhow::Result<String> {
-        let path = format!("{path}?{}", query::to_string(query)?);
-        let request = self.request(Method::POST, &path);
+        let target = target.into().query(&query::to_string(query)?);
+        let request = self.request(&target);
         self.execute(request.header("Content-Type", content_type).body(body))
             .await
     }
 
-    /// Sends a change and prints the resulting object.
-    pub(super) async fn change(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<&(impl Serialize + Sync)>,
-    ) -> anyhow::Result<CommandOutput> {
-        let response = self.call(method, path, body).await?;
+    /// Calls an operation without a body and prints the resulting object.
+    pub(super) async fn run<Q, R>(&self, target: impl Into<Target<Q, R>>) -> anyhow::Result<CommandOutput> {
+        let response = self.call(target, NO_BODY).await?;
         self.show(response, output::format_object)
     }
 
-    /// Posts a JSON body and prints the resulting object.
-    pub(super) async fn post(
+    /// Sends a JSON body and prints the resulting object.
+    pub(super) async fn send<Q: Serialize + Sync, R>(
         &self,
-        path: &str,
-        body: &(impl Serialize + Sync),
+        target: impl Into<Target<Q, R>>,
+        body: &Q,
     ) -> anyhow::Result<CommandOutput> {
-        self.change(Method::POST, path, Some(body)).await
+        let response = self.call(target, Some(body)).await?;
+        self.show(response, output::format_object)
     }
 
-    /// Posts a JSON body to a route of the listener outside the admin API, and prints the resulting object.
-    pub(super) async fn post_outside_api(
+    /// Sends a JSON body to an operation of the listener outside the admin API, and prints the resulting object.
+    pub(super) async fn send_outside_api<Q: Serialize + Sync, R>(
         &self,
-        path: &str,
-        body: &(impl Serialize + Sync),
+        operation: operation::Operation<Q, R, ()>,
+        body: &Q,
     ) -> anyhow::Result<CommandOutput> {
-        let request = self.client.post(format!("{}{path}", self.url));
+        let url = format!("{}{}", self.url, operation.route.path);
+        let request = self.client.request(http_method(operation.route.method), url);
         let request = request.bearer_auth(expose(&self.token)).json(body);
         let response = self.execute(request).await?;
         self.show(response, output::format_object)
     }
 
-    /// Puts a JSON body and prints the resulting object.
-    pub(super) async fn put(
-        &self,
-        path: &str,
-        body: &(impl Serialize + Sync),
-    ) -> anyhow::Result<CommandOutput> {
-        self.change(Method::PUT, path, Some(body)).await
-    }
-
-    /// Prints an object.
-    pub(super) async fn get(&self, path: &str) -> anyhow::Result<CommandOutput> {
-        self.change(Method::GET, path, NO_BODY).await
-    }
-
     /// Prints a list as a table.
-    pub(super) async fn list(
+    pub(super) async fn list<Q, R>(
         &self,
-        path: &str,
+        target: impl Into<Target<Q, R>>,
         query: &impl Serialize,
         columns: &[Column],
     ) -> anyhow::Result<CommandOutput> {
         let query = query::to_string(query)?;
-        let request = self.request(Method::GET, &format!("{path}?{query}"));
-        let response = self.execute(request).await?;
+        let response = self.query(target, &query).await?;
         self.show(response, |response| {
             output::format_list(response, columns, &query)
         })
@@ -249,9 +237,10 @@ impl AdminClient {
             .context("unexpected response format")
     }
 
-    fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
-        let url = format!("{}/admin/v1{path}", self.url);
-        self.client.request(method, url).bearer_auth(expose(&self.token))
+    fn request<Q, R>(&self, target: &Target<Q, R>) -> reqwest::RequestBuilder {
+        let url = format!("{}{}", self.url, target.path());
+        let request = self.client.request(http_method(target.method()), url);
+        request.bearer_auth(expose(&self.token))
     }
 
     async fn execute(&self, request: reqwest::RequestBuilder) -> anyhow::Result<String> {

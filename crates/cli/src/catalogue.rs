@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
 use serde_json::value::RawValue;
+use vouchsafe_wire::operator::catalogue::{
+    GET_PRODUCT, LIST_CATEGORIES, LIST_PRODUCTS, PUT_CATEGORY, PUT_PRODUCT,
+};
 use vouchsafe_wire::operator::categories::CategoryRequest;
 use vouchsafe_wire::operator::products::ProductRequest;
 
@@ -13,7 +16,7 @@ use super::call::read_text;
 use super::examples::examples;
 use super::exit::UsageError;
 use super::id::{CategoryRef, ObjectRef as _, ProductRef};
-use super::output::OrderedFields;
+use super::output::{self, OrderedFields};
 use super::table::{Column, column, text};
 
 const CATEGORY_COLUMNS: [Column; 3] = [
@@ -78,26 +81,26 @@ pub struct PutProductArgs {
 
 pub(super) async fn category(action: CategoryAction, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        CategoryAction::Put(args) => args.put(admin).await,
-        CategoryAction::List(args) => admin.list("/categories", &args, &CATEGORY_COLUMNS).await,
+        CategoryAction::Put(args) => args.send(PUT_CATEGORY, admin).await,
+        CategoryAction::List(args) => admin.list(LIST_CATEGORIES, &args, &CATEGORY_COLUMNS).await,
     }
 }
 
 pub(super) async fn product(action: ProductAction, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         ProductAction::Put(args) => {
-            let path = args.product.path();
-            match &args.from {
+            let put = args.product.at(PUT_PRODUCT);
+            let response = match &args.from {
                 Some(from) => {
-                    admin
-                        .put(&path, &parse_product(&read_text(from)?, &args.product)?)
-                        .await
+                    let request = parse_product(&read_text(from)?, &args.product)?;
+                    admin.call(put, Some(&request)).await?
                 }
-                None => admin.put(&path, &args.request).await,
-            }
+                None => admin.call(put, Some(&args.request)).await?,
+            };
+            admin.show(response, output::format_object)
         }
-        ProductAction::List(args) => admin.list("/products", &args, &PRODUCT_COLUMNS).await,
-        ProductAction::Show(product) => admin.get(&product.path()).await,
+        ProductAction::List(args) => admin.list(LIST_PRODUCTS, &args, &PRODUCT_COLUMNS).await,
+        ProductAction::Show(product) => admin.run(product.at(GET_PRODUCT)).await,
     }
 }
 

@@ -1,12 +1,14 @@
 //! `vouchsafe request`: changes that need a second operator.
 
 use clap::Subcommand;
-use reqwest::Method;
 use vouchsafe_domain::change_request::ChangeRequestFilter;
+use vouchsafe_wire::operator::change_requests::{
+    CONFIRM_CHANGE_REQUEST, DECLINE_CHANGE_REQUEST, GET_CHANGE_REQUEST, LIST_CHANGE_REQUESTS,
+};
 use vouchsafe_wire::operator::decision::DeclineRequest;
 
 use super::CommandOutput;
-use super::admin::{AdminClient, ListArgs, NO_BODY, RequestArgs};
+use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
 use super::id::{ChangeRequestRef, ObjectRef as _};
 use super::table::{Column, column};
@@ -38,12 +40,9 @@ pub enum Action {
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::List(list) => admin.list("/requests", &list, &COLUMNS).await,
-        Action::Show(request) => admin.get(&request.path()).await,
-        Action::Confirm(request) => {
-            let path = format!("{}/confirm", request.path());
-            admin.change(Method::POST, &path, NO_BODY).await
-        }
-        Action::Decline(args) => args.post("decline", admin).await,
+        Action::List(list) => admin.list(LIST_CHANGE_REQUESTS, &list, &COLUMNS).await,
+        Action::Show(request) => admin.run(request.at(GET_CHANGE_REQUEST)).await,
+        Action::Confirm(request) => admin.run(request.at(CONFIRM_CHANGE_REQUEST)).await,
+        Action::Decline(args) => args.send(DECLINE_CHANGE_REQUEST, admin).await,
     }
 }

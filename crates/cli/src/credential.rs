@@ -1,16 +1,18 @@
 //! `vouchsafe credential`: issue, list, rotate and revoke credentials.
 
 use clap::Subcommand;
-use reqwest::Method;
-use vouchsafe_wire::operator::credentials::{IssueCredentialRequest, RevocationQuery};
+use vouchsafe_wire::operator::credentials::{
+    ISSUE_CREDENTIAL, IssueCredentialRequest, LIST_CREDENTIALS, REVOKE_CREDENTIAL, ROTATE_CREDENTIAL,
+    RevocationQuery,
+};
 use vouchsafe_wire::partner::credentials::RotateCredentialBody;
 use vouchsafe_wire::query;
 
-use super::CommandOutput;
-use super::admin::{AdminClient, ListArgs, NO_BODY, RequestArgs};
+use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
 use super::id::{CredentialRef, ObjectRef as _, PartnerRef};
 use super::table::{Column, column};
+use super::{CommandOutput, output};
 
 const COLUMNS: [Column; 7] = [
     column("CREDENTIAL", "credential_id"),
@@ -56,16 +58,13 @@ pub enum Action {
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::Issue(args) => args.post("credentials", admin).await,
-        Action::List { partner, list } => {
-            admin
-                .list(&format!("{}/credentials", partner.path()), &list, &COLUMNS)
-                .await
-        }
-        Action::Rotate(args) => args.post("rotate", admin).await,
+        Action::Issue(args) => args.send(ISSUE_CREDENTIAL, admin).await,
+        Action::List { partner, list } => admin.list(partner.at(LIST_CREDENTIALS), &list, &COLUMNS).await,
+        Action::Rotate(args) => args.send(ROTATE_CREDENTIAL, admin).await,
         Action::Revoke { credential, query } => {
-            let path = format!("{}?{}", credential.path(), query::to_string(&query)?);
-            admin.change(Method::DELETE, &path, NO_BODY).await
+            let query = query::to_string(&query)?;
+            let response = admin.query(credential.at(REVOKE_CREDENTIAL), &query).await?;
+            admin.show(response, output::format_object)
         }
     }
 }

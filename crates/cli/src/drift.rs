@@ -3,6 +3,7 @@
 use clap::Subcommand;
 use vouchsafe_domain::reconciliation::drift::DriftFilter;
 use vouchsafe_wire::operator::reconciliation::drifts::ResolveRequest;
+use vouchsafe_wire::operator::reconciliation::{LIST_DRIFTS, RESOLVE_DRIFT};
 
 use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, RequestArgs};
@@ -39,7 +40,7 @@ pub enum Action {
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::List(args) => admin.list("/drifts", &args, &COLUMNS).await,
-        Action::Resolve(args) => args.post("resolve", admin).await,
+        Action::List(args) => admin.list(LIST_DRIFTS, &args, &COLUMNS).await,
+        Action::Resolve(args) => args.send(RESOLVE_DRIFT, admin).await,
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use vouchsafe_wire::health::GET_READINESS;
 
 use super::client::{ClientCertificate, ErrorResponse, build_client, parse_url, send};
 use super::examples::examples;
@@ -38,7 +39,7 @@ pub(super) async fn run(
     let url = args.url.as_deref().unwrap_or(&local_service.admin_url);
     parse_url(url, "--admin-url")?;
     let url = url.trim_end_matches('/');
-    let request = build_client(url, &args.certificate)?.get(format!("{url}/readyz"));
+    let request = build_client(url, &args.certificate)?.get(format!("{url}{}", GET_READINESS.route.path));
     let response = send(request.timeout(HEALTH_TIMEOUT), url, "--admin-url").await?;
     if !response.status.is_success() {
         return Err(ErrorResponse::new(response.status, response.body, json).into());

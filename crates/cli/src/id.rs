@@ -1,4 +1,4 @@
-//! ID arguments: their validation before a request is sent, and the paths of their objects.
+//! ID arguments: their validation before a request is sent, and their placeholders in paths.
 //!
 //! Rejects IDs of another kind and malformed IDs, with a hint which command lists the right ones. The service checks the rest.
 
@@ -10,6 +10,9 @@ use vouchsafe_domain::ids::{
     AttemptId, ChangeRequestId, CredentialId, DeliveryId, DriftId, EventId, OperatorSessionId,
     OperatorTokenId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId, WebhookId,
 };
+use vouchsafe_wire::operator::operation::Operation;
+
+use super::target::Target;
 
 /// ID prefixes and the kinds of their objects.
 const ID_PREFIXES: [(&str, &str); 14] = [
@@ -53,12 +56,18 @@ pub(super) const DELIVERIES: &str = "`vouchsafe webhook deliveries` lists delive
 
 /// The argument of a command that names an object.
 pub trait ObjectRef: Args {
-    /// Path of the object.
-    fn path(&self) -> String;
+    /// Placeholder of the object in paths, and its value.
+    fn parameter(&self) -> (&'static str, &str);
+
+    /// The request of an operation on the object.
+    fn at<Q, R>(&self, operation: Operation<Q, R>) -> Target<Q, R> {
+        let (name, value) = self.parameter();
+        Target::from(operation).with(name, value)
+    }
 }
 
 macro_rules! objects {
-    ($($(#[$doc:meta])* $visibility:vis $name:ident { $id:ident } at $path:literal;)+) => {$(
+    ($($(#[$doc:meta])* $visibility:vis $name:ident { $id:ident };)+) => {$(
         #[derive(Debug, Args)]
         $visibility struct $name {
             $(#[$doc])*
@@ -66,8 +75,8 @@ macro_rules! objects {
         }
 
         impl ObjectRef for $name {
-            fn path(&self) -> String {
-                format!(concat!($path, "/{}"), percent_encode(&self.$id))
+            fn parameter(&self) -> (&'static str, &str) {
+                (stringify!($id), &self.$id)
             }
         }
     )+};
@@ -75,37 +84,37 @@ macro_rules! objects {
 
 objects! {
     /// Partner ID.
-    pub PartnerRef { partner_id } at "/partners";
+    pub PartnerRef { partner_id };
     /// Credential ID.
-    pub CredentialRef { credential_id } at "/credentials";
+    pub CredentialRef { credential_id };
     /// Category ID.
-    pub CategoryRef { category_id } at "/categories";
+    pub CategoryRef { category_id };
     /// Product ID.
-    pub ProductRef { product_id } at "/products";
+    pub ProductRef { product_id };
     /// Vendor ID.
-    pub VendorRef { vendor_id } at "/vendors";
+    pub VendorRef { vendor_id };
     /// Name of the operator.
-    pub OperatorRef { name } at "/operators";
+    pub OperatorRef { name };
     /// Token ID.
-    pub OperatorTokenRef { token_id } at "/operator-tokens";
+    pub OperatorTokenRef { token_id };
     /// Session ID.
-    pub OperatorSessionRef { session_id } at "/sessions";
+    pub OperatorSessionRef { session_id };
     /// Request ID.
-    pub ChangeRequestRef { request_id } at "/requests";
+    pub ChangeRequestRef { request_id };
     /// Order ID.
-    pub OrderRef { order_id } at "/orders";
+    pub OrderRef { order_id };
     /// Purchase ID.
-    pub PurchaseRef { purchase_id } at "/purchases";
+    pub PurchaseRef { purchase_id };
     /// Payout ID.
-    pub PayoutRef { payout_id } at "/payouts";
+    pub PayoutRef { payout_id };
     /// Day in UTC.
-    pub DayRef { date } at "/reconciliation";
+    pub DayRef { date };
     /// Drift ID.
-    pub DriftRef { drift_id } at "/drifts";
+    pub DriftRef { drift_id };
     /// Webhook ID.
-    pub WebhookRef { webhook_id } at "/webhooks";
+    pub WebhookRef { webhook_id };
     /// Delivery ID.
-    pub DeliveryRef { delivery_id } at "/deliveries";
+    pub DeliveryRef { delivery_id };
 }
 
 /// Adds the validation to all ID arguments, which have the ID as value name.
@@ -162,28 +171,9 @@ fn check_id<Id: FromStr<Err: Error>>(text: &str, prefix: &str, hint: &str) -> Re
     }
 }
 
-/// Percent-encodes a part of a URL.
-pub(super) fn percent_encode(text: &str) -> String {
-    let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes()
-        .map(|byte| {
-            if is_unreserved(byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn part_of_a_path_is_percent_encoded() {
-        assert_eq!(percent_encode("x y/1&2?ß-._~"), "x%20y%2F1%262%3F%C3%9F-._~");
-    }
 
     #[test]
     fn id_of_other_kind_or_malformed_is_rejected_with_hint() {

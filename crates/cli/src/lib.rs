@@ -33,6 +33,7 @@ pub mod stock;
 mod stock_release;
 mod stock_void;
 mod table;
+mod target;
 mod trouble;
 mod upload;
 mod vendor;

@@ -2,15 +2,18 @@
 //! `audit` and `checkpoints`: what runs, and the audit trail.
 
 use clap::{Args, Subcommand};
-use reqwest::Method;
 use vouchsafe_domain::audit_log::{AuditFilter, CheckpointFilter};
 use vouchsafe_wire::operator::actors::ActorsQuery;
+use vouchsafe_wire::operator::monitoring::{
+    GET_ACTOR, GET_OVERVIEW, LIST_ACTORS, LIST_AUDIT, LIST_AUDIT_CHECKPOINTS, LIST_LANES, LIST_NODES,
+    LIST_SETTINGS, WRITE_AUDIT_CHECKPOINT,
+};
 
 use super::CommandOutput;
-use super::admin::{AdminClient, AdminQuery, ListArgs, NO_BODY};
+use super::admin::{AdminClient, AdminQuery, ListArgs};
 use super::examples::examples;
-use super::id::percent_encode;
 use super::table::{Column, column, text};
+use super::target::Target;
 
 const ACTOR_COLUMNS: [Column; 10] = [
     column("KIND", "kind"),
@@ -100,30 +103,30 @@ pub(super) async fn actors(args: &ActorsArgs, admin: &AdminClient) -> anyhow::Re
     let ActorsArgs { query, key } = args;
     match (query.kind, key) {
         (Some(kind), Some(key)) => {
-            let key = percent_encode(key);
-            admin.get(&format!("/actors/{}/{key}", <&str>::from(kind))).await
+            let actor = Target::from(GET_ACTOR).with("kind", kind.into());
+            admin.run(actor.with("key", key)).await
         }
-        _ => admin.list("/actors", query, &ACTOR_COLUMNS).await,
+        _ => admin.list(LIST_ACTORS, query, &ACTOR_COLUMNS).await,
     }
 }
 
 pub(super) async fn overview(admin: &AdminClient) -> anyhow::Result<CommandOutput> {
-    admin.get("/overview").await
+    admin.run(GET_OVERVIEW).await
 }
 
 pub(super) async fn nodes(query: &ListArgs, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
-    admin.list("/nodes", query, &NODE_COLUMNS).await
+    admin.list(LIST_NODES, query, &NODE_COLUMNS).await
 }
 
 pub(super) async fn lanes(query: &ListArgs, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
-    admin.list("/lanes", query, &LANE_COLUMNS).await
+    admin.list(LIST_LANES, query, &LANE_COLUMNS).await
 }
 
 pub(super) async fn audit(
     query: &ListArgs<AuditFilter>,
     admin: &AdminClient,
 ) -> anyhow::Result<CommandOutput> {
-    admin.list("/audit", query, &AUDIT_COLUMNS).await
+    admin.list(LIST_AUDIT, query, &AUDIT_COLUMNS).await
 }
 
 pub(super) async fn checkpoints(
@@ -132,11 +135,15 @@ pub(super) async fn checkpoints(
     admin: &AdminClient,
 ) -> anyhow::Result<CommandOutput> {
     match action {
-        Some(CheckpointAction::Write) => admin.change(Method::POST, "/audit/checkpoints", NO_BODY).await,
-        None => admin.list("/audit/checkpoints", query, &CHECKPOINT_COLUMNS).await,
+        Some(CheckpointAction::Write) => admin.run(WRITE_AUDIT_CHECKPOINT).await,
+        None => {
+            admin
+                .list(LIST_AUDIT_CHECKPOINTS, query, &CHECKPOINT_COLUMNS)
+                .await
+        }
     }
 }
 
 pub(super) async fn settings(query: &ListArgs, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
-    admin.list("/settings", query, &SETTING_COLUMNS).await
+    admin.list(LIST_SETTINGS, query, &SETTING_COLUMNS).await
 }

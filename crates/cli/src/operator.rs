@@ -5,7 +5,6 @@
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
-use reqwest::Method;
 use secrecy::zeroize::Zeroizing;
 use serde::Serialize;
 use time::Duration;
@@ -16,7 +15,10 @@ use vouchsafe_kms::WrappingKeyArgs;
 use vouchsafe_security::operator_token::{OperatorToken, TokenKind};
 use vouchsafe_store::operators::{self, IssueLinkOutcome, NewOperatorToken};
 use vouchsafe_wire::operator::operators::{
-    ActivationRequest, IssueTokenRequest, IssuedOperatorToken, NewOperator, OperatorPatch,
+    ACTIVATE_OPERATOR_TOKEN, ActivationRequest, CHANGE_OPERATOR, CREATE_OPERATOR, END_OPERATOR_SESSION,
+    ISSUE_OPERATOR_TOKEN, ISSUE_SIGN_IN_LINK, IssueTokenRequest, IssuedOperatorToken,
+    LIST_OPERATOR_IDENTITIES, LIST_OPERATOR_SESSIONS, LIST_OPERATOR_TOKENS, LIST_OPERATORS, NewOperator,
+    OperatorPatch, REVOKE_OPERATOR_TOKEN, UNLINK_OPERATOR_IDENTITIES,
 };
 use vouchsafe_wire::operator::sessions::SignInLink;
 
@@ -166,52 +168,48 @@ pub enum TokenAction {
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::List(list) => admin.list("/operators", &list, &COLUMNS).await,
+        Action::List(list) => admin.list(LIST_OPERATORS, &list, &COLUMNS).await,
         Action::Create(args) => {
             let role = args
                 .role
                 .ok_or_else(|| UsageError("--role is missing".to_owned()))?;
             let name = args.name;
-            admin.post("/operators", &NewOperator { name, role }).await
+            admin.send(CREATE_OPERATOR, &NewOperator { name, role }).await
         }
-        Action::Change(args) => {
-            admin
-                .change(Method::PATCH, &args.object.path(), Some(&args.request))
-                .await
-        }
-        Action::Token(TokenAction::Issue(args)) => args.post("tokens", admin).await,
+        Action::Change(args) => args.send(CHANGE_OPERATOR, admin).await,
+        Action::Token(TokenAction::Issue(args)) => args.send(ISSUE_OPERATOR_TOKEN, admin).await,
         Action::Token(TokenAction::List { operator, list }) => {
-            let path = format!("{}/tokens", operator.path());
-            admin.list(&path, &list, &TOKEN_COLUMNS).await
+            admin
+                .list(operator.at(LIST_OPERATOR_TOKENS), &list, &TOKEN_COLUMNS)
+                .await
         }
         Action::Token(TokenAction::Activate { code }) => {
             // A file ends with a line feed, which is not part of the code.
             let code = Zeroizing::new(read_text(&code)?);
             let request = ActivationRequest::new(code.trim().into());
-            admin.post_outside_api("/activation", &request).await
+            admin.send_outside_api(ACTIVATE_OPERATOR_TOKEN, &request).await
         }
         Action::Token(TokenAction::Revoke(token)) => {
-            let response = admin.call(Method::DELETE, &token.path(), NO_BODY).await?;
+            let response = admin.call(token.at(REVOKE_OPERATOR_TOKEN), NO_BODY).await?;
             admin.show(response, |_| Ok(format!("{} is revoked", token.token_id)))
         }
         Action::Identity(IdentityAction::List { operator, list }) => {
-            let path = format!("{}/identities", operator.path());
-            admin.list(&path, &list, &IDENTITY_COLUMNS).await
+            admin
+                .list(operator.at(LIST_OPERATOR_IDENTITIES), &list, &IDENTITY_COLUMNS)
+                .await
         }
         Action::Identity(IdentityAction::Unlink(operator)) => {
-            let path = format!("{}/identities", operator.path());
-            let response = admin.call(Method::DELETE, &path, NO_BODY).await?;
+            let response = admin
+                .call(operator.at(UNLINK_OPERATOR_IDENTITIES), NO_BODY)
+                .await?;
             admin.show(response, |_| {
                 Ok(format!("{} belongs to no identity", operator.name))
             })
         }
-        Action::SignIn(args) => {
-            let path = format!("{}/sign-in-links", args.operator.path());
-            admin.change(Method::POST, &path, NO_BODY).await
-        }
-        Action::Sessions(list) => admin.list("/sessions", &list, &SESSION_COLUMNS).await,
+        Action::SignIn(args) => admin.run(args.operator.at(ISSUE_SIGN_IN_LINK)).await,
+        Action::Sessions(list) => admin.list(LIST_OPERATOR_SESSIONS, &list, &SESSION_COLUMNS).await,
         Action::SignOut(session) => {
-            let response = admin.call(Method::DELETE, &session.path(), NO_BODY).await?;
+            let response = admin.call(session.at(END_OPERATOR_SESSION), NO_BODY).await?;
             admin.show(response, |_| Ok(format!("{} is ended", session.session_id)))
         }
     }

@@ -7,6 +7,9 @@ use vouchsafe_domain::order::filter::OrderSearch;
 use vouchsafe_wire::json::JsonObject;
 use vouchsafe_wire::operator::decision::ReasonRequest;
 use vouchsafe_wire::operator::orders::fulfil::{FulfilRequest, VoucherRequest};
+use vouchsafe_wire::operator::orders::{
+    APPROVE_ORDER, CANCEL_ORDER, FULFIL_ORDER, GET_ORDER, LIST_ORDER_EVENTS, REJECT_ORDER, SEARCH_ORDERS,
+};
 use vouchsafe_wire::operator::stock::voucher_list::ListPurpose;
 
 use super::CommandOutput;
@@ -82,23 +85,22 @@ pub struct FulfilArgs {
 }
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
-    let (decision, args) = match action {
-        Action::List(args) => return admin.list("/orders", &args, &COLUMNS).await,
-        Action::Show(order) => return admin.get(&order.path()).await,
+    match action {
+        Action::List(args) => admin.list(SEARCH_ORDERS, &args, &COLUMNS).await,
+        Action::Show(order) => admin.run(order.at(GET_ORDER)).await,
         Action::Events { order, list } => {
-            let path = format!("{}/events", order.path());
-            return admin.list(&path, &list, &EVENT_COLUMNS).await;
+            admin
+                .list(order.at(LIST_ORDER_EVENTS), &list, &EVENT_COLUMNS)
+                .await
         }
         Action::Fulfil(mut args) => {
             args.request.vouchers = read_vouchers(&args)?;
-            let path = format!("{}/fulfil", args.order.path());
-            return admin.post(&path, &args.request).await;
+            admin.send(args.order.at(FULFIL_ORDER), &args.request).await
         }
-        Action::Approve(args) => ("approve", args),
-        Action::Reject(args) => ("reject", args),
-        Action::Cancel(args) => ("cancel", args),
-    };
-    args.post(decision, admin).await
+        Action::Approve(args) => args.send(APPROVE_ORDER, admin).await,
+        Action::Reject(args) => args.send(REJECT_ORDER, admin).await,
+        Action::Cancel(args) => args.send(CANCEL_ORDER, admin).await,
+    }
 }
 
 /// The vouchers of the file. The service validates their values.

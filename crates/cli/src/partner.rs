@@ -1,17 +1,18 @@
 //! `vouchsafe partner`: partners, their terms and certification.
 
 use clap::{Args, Subcommand};
-use reqwest::Method;
 use vouchsafe_domain::certification::result::CheckState;
 use vouchsafe_domain::partner::PartnerFilter;
-use vouchsafe_wire::operator::partners::{NewPartner, PartnerPatch};
+use vouchsafe_wire::operator::partners::{
+    CHANGE_PARTNER, CREATE_PARTNER, GET_CERTIFICATION, GET_PARTNER, LIST_LIMIT_USE, LIST_PARTNERS,
+    NewPartner, PartnerPatch, RESTART_CERTIFICATION,
+};
 
-use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, NO_BODY};
 use super::examples::examples;
 use super::id::{ObjectRef as _, PartnerRef};
-use super::output;
 use super::table::{Column, column, text};
+use super::{CommandOutput, output};
 
 const COLUMNS: [Column; 5] = [
     column("PARTNER", "partner_id"),
@@ -126,13 +127,14 @@ const TERMS: [&str; 9] = [
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     let (partner, patch) = match action {
-        Action::Create(args) => return admin.post("/partners", &args).await,
-        Action::List(args) => return admin.list("/partners", &args, &COLUMNS).await,
+        Action::Create(args) => return admin.send(CREATE_PARTNER, &args).await,
+        Action::List(args) => return admin.list(LIST_PARTNERS, &args, &COLUMNS).await,
         Action::Limits { partner, list } => {
-            let path = format!("{}/limits", partner.path());
-            return admin.list(&path, &list, &LIMIT_COLUMNS).await;
+            return admin
+                .list(partner.at(LIST_LIMIT_USE), &list, &LIMIT_COLUMNS)
+                .await;
         }
-        Action::Show(partner) => return admin.get(&partner.path()).await,
+        Action::Show(partner) => return admin.run(partner.at(GET_PARTNER)).await,
         Action::Certification { partner, start_over } => {
             return certification(admin, &partner, start_over).await;
         }
@@ -140,7 +142,7 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         Action::Suspend { partner, block_codes } => (partner, PartnerPatch::suspend(block_codes)),
         Action::Resume(partner) => (partner, PartnerPatch::resume()),
     };
-    admin.change(Method::PATCH, &partner.path(), Some(&patch)).await
+    admin.send(partner.at(CHANGE_PARTNER), &patch).await
 }
 
 async fn certification(
@@ -148,11 +150,10 @@ async fn certification(
     partner: &PartnerRef,
     start_over: bool,
 ) -> anyhow::Result<CommandOutput> {
-    let path = format!("{}/certification", partner.path());
     if start_over {
-        return admin.change(Method::DELETE, &path, NO_BODY).await;
+        return admin.run(partner.at(RESTART_CERTIFICATION)).await;
     }
-    let response = admin.call(Method::GET, &path, NO_BODY).await?;
+    let response = admin.call(partner.at(GET_CERTIFICATION), NO_BODY).await?;
     admin.show(response, |response| {
         let table = output::format_field_table(response, "checks", &CERTIFICATION_COLUMNS)?;
         let advice = output::format_paragraphs(response, "checks", ["check", "advice"], ("state", PASSED))?;

@@ -2,7 +2,9 @@
 
 use clap::Subcommand;
 use vouchsafe_domain::payout::PayoutSearch;
-use vouchsafe_wire::operator::payouts::PayoutDecisionRequest;
+use vouchsafe_wire::operator::payouts::{
+    FAIL_PAYOUT, GET_PAYOUT, LIST_PAYOUTS, PAY_PAYOUT, PayoutDecisionRequest, REJECT_PAYOUT,
+};
 
 use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, RequestArgs};
@@ -44,12 +46,11 @@ pub enum Action {
 }
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
-    let (decision, args) = match action {
-        Action::List(args) => return admin.list("/payouts", &args, &COLUMNS).await,
-        Action::Show(payout) => return admin.get(&payout.path()).await,
-        Action::Pay(args) => ("pay", args),
-        Action::Reject(args) => ("reject", args),
-        Action::Fail(args) => ("fail", args),
-    };
-    args.post(decision, admin).await
+    match action {
+        Action::List(args) => admin.list(LIST_PAYOUTS, &args, &COLUMNS).await,
+        Action::Show(payout) => admin.run(payout.at(GET_PAYOUT)).await,
+        Action::Pay(args) => args.send(PAY_PAYOUT, admin).await,
+        Action::Reject(args) => args.send(REJECT_PAYOUT, admin).await,
+        Action::Fail(args) => args.send(FAIL_PAYOUT, admin).await,
+    }
 }

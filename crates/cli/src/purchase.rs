@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use vouchsafe_domain::purchase::view::PurchaseFilter;
 use vouchsafe_wire::operator::decision::ReasonRequest;
+use vouchsafe_wire::operator::vendors::{END_PURCHASE, GET_PURCHASE, LIST_PURCHASES};
 
 use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, RequestArgs};
@@ -47,8 +48,8 @@ pub struct EndArgs {
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::List(args) => admin.list("/purchases", &args, &COLUMNS).await,
-        Action::Show(purchase) => admin.get(&purchase.path()).await,
-        Action::End(args) => args.end.post("end", admin).await,
+        Action::List(args) => admin.list(LIST_PURCHASES, &args, &COLUMNS).await,
+        Action::Show(purchase) => admin.run(purchase.at(GET_PURCHASE)).await,
+        Action::End(args) => args.end.send(END_PURCHASE, admin).await,
     }
 }

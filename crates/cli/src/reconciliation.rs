@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use vouchsafe_wire::operator::reconciliation::{RecordsQuery, RunRequest};
+use vouchsafe_wire::operator::reconciliation::{
+    GET_RECONCILIATION, LIST_RECONCILIATIONS, RUN_RECONCILIATION, RecordsQuery, RunRequest, UPLOAD_RECORDS,
+};
 
 use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
@@ -58,19 +60,12 @@ pub struct UploadArgs {
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::Run(args) => args.post("run", admin).await,
-        Action::List(args) => admin.list("/reconciliation", &args, &COLUMNS).await,
-        Action::Show(day) => admin.get(&day.path()).await,
+        Action::Run(args) => args.send(RUN_RECONCILIATION, admin).await,
+        Action::List(args) => admin.list(LIST_RECONCILIATIONS, &args, &COLUMNS).await,
+        Action::Show(day) => admin.run(day.at(GET_RECONCILIATION)).await,
         Action::Upload(UploadArgs { file, day, query }) => {
             let source = UploadSource::open(&file)?;
-            let response = upload::send(
-                source,
-                &format!("{}/records", day.path()),
-                &query,
-                "text/csv",
-                admin,
-            )
-            .await?;
+            let response = upload::send(source, day.at(UPLOAD_RECORDS), &query, "text/csv", admin).await?;
             admin.show(response, output::format_object)
         }
     }

@@ -1,5 +1,6 @@
 //! `vouchsafe search`: objects by id, and orders by reference.
 
+use vouchsafe_wire::operator::monitoring::SEARCH;
 use vouchsafe_wire::operator::search::SearchQuery;
 
 use super::CommandOutput;
@@ -15,5 +16,5 @@ const COLUMNS: [Column; 5] = [
 ];
 
 pub(super) async fn run(query: &SearchQuery, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
-    admin.list("/search", query, &COLUMNS).await
+    admin.list(SEARCH, query, &COLUMNS).await
 }

@@ -8,15 +8,15 @@ use vouchsafe_wire::operator::stock::import::{ImportQuery, ImportReport, Rejecti
 use vouchsafe_wire::operator::stock::level::LevelFilter;
 use vouchsafe_wire::operator::stock::quarantine::QuarantineRequest;
 use vouchsafe_wire::operator::stock::void::VoidRequest;
+use vouchsafe_wire::operator::stock::{IMPORT_STOCK, LIST_STOCK, LIST_STOCK_EXPIRIES};
 
-use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs};
 use super::examples::examples;
 use super::stock_release::{self, ReleaseArgs};
-use super::stock_void;
 use super::table::{Column, column};
 use super::upload::{self, UploadSource};
 use super::voucher_file::Format;
+use super::{CommandOutput, stock_void};
 
 /// Rejected lines in the summary of an import: enough to recognise the mistake.
 const SHOWN_REJECTIONS: usize = 10;
@@ -113,7 +113,7 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
                 Format::Ndjson => "application/x-ndjson",
             };
             let source = UploadSource::open(&file)?;
-            let response = upload::send(source, "/stock", &query, content_type, admin).await?;
+            let response = upload::send(source, IMPORT_STOCK, &query, content_type, admin).await?;
             let report: ImportReport =
                 serde_json::from_str(&response).context("unexpected response format")?;
             let output = admin.show(response, |_| Ok(format_import_report(&report)))?;
@@ -122,8 +122,8 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
                 ..output
             })
         }
-        Action::Expiries(args) => admin.list("/stock/expiries", &args, &EXPIRY_COLUMNS).await,
-        Action::Levels(args) => admin.list("/stock", &args, &COLUMNS).await,
+        Action::Expiries(args) => admin.list(LIST_STOCK_EXPIRIES, &args, &EXPIRY_COLUMNS).await,
+        Action::Levels(args) => admin.list(LIST_STOCK, &args, &COLUMNS).await,
         Action::Void {
             request,
             codes,

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
-use reqwest::Method;
 use serde_json::{Deserializer, Map, Value, json};
 use vouchsafe_domain::ids::VoucherId;
 use vouchsafe_wire::operator::stock::quarantine::{
@@ -14,6 +13,7 @@ use vouchsafe_wire::operator::stock::quarantine::{
 };
 use vouchsafe_wire::operator::stock::void::MAX_CODES;
 use vouchsafe_wire::operator::stock::voucher_list::{ListPurpose, ListedVoucher};
+use vouchsafe_wire::operator::stock::{QUARANTINE_STOCK, RELEASE_STOCK, WITHDRAW_SOLD_STOCK};
 
 use super::CommandOutput;
 use super::admin::AdminClient;
@@ -46,9 +46,7 @@ pub(super) async fn quarantine(
     request: &QuarantineRequest,
     admin: &AdminClient,
 ) -> anyhow::Result<CommandOutput> {
-    let response = admin
-        .call(Method::POST, "/stock/quarantine", Some(request))
-        .await?;
+    let response = admin.call(QUARANTINE_STOCK, Some(request)).await?;
     admin.show(response, |_| {
         Ok(
             "all available stock is quarantined; `vouchsafe stock levels` shows how much it is, and `vouchsafe stock release` ends it"
@@ -160,9 +158,7 @@ pub(super) async fn release(args: ReleaseArgs, admin: &AdminClient) -> anyhow::R
 async fn release_all(request: &mut Value, admin: &AdminClient) -> anyhow::Result<ReleaseReport> {
     let mut released = 0;
     loop {
-        let response = admin
-            .call(Method::POST, "/stock/quarantine/release", Some(&*request))
-            .await?;
+        let response = admin.call(RELEASE_STOCK, Some(&*request)).await?;
         let report: ReleaseReport = serde_json::from_str(&response).context("unexpected response format")?;
         released += report.released;
         if !report.has_more {
@@ -181,9 +177,7 @@ fn report_progress(progress: &str) {
 async fn compare(part: &[SoldLine], reason: &str, admin: &AdminClient) -> anyhow::Result<ComparisonReport> {
     let vouchers: Vec<&NamedVoucher> = part.iter().map(|line| &line.voucher).collect();
     let request = json!({ "vouchers": vouchers, "reason": reason });
-    let response = admin
-        .call(Method::POST, "/stock/quarantine/sold", Some(&request))
-        .await?;
+    let response = admin.call(WITHDRAW_SOLD_STOCK, Some(&request)).await?;
     serde_json::from_str(&response).context("unexpected response format")
 }
 

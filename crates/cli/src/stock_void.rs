@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use reqwest::Method;
 use serde_json::{Value, json};
 use vouchsafe_domain::stock::level::CodeVoidOutcome;
 use vouchsafe_wire::json::JsonObject;
+use vouchsafe_wire::operator::stock::VOID_STOCK;
 use vouchsafe_wire::operator::stock::row::RowError;
 use vouchsafe_wire::operator::stock::void::{MAX_CODES, NamedCode, RejectedCode, VoidReport, VoidRequest};
 use vouchsafe_wire::operator::stock::voucher_list::{ListPurpose, ListedVoucher};
@@ -74,7 +74,7 @@ pub(super) async fn void(
 }
 
 async fn send(request: &VoidRequest, admin: &AdminClient) -> anyhow::Result<VoidReport> {
-    let response = admin.call(Method::POST, "/stock/void", Some(request)).await?;
+    let response = admin.call(VOID_STOCK, Some(request)).await?;
     serde_json::from_str(&response).context("unexpected response format")
 }
 

@@ -3,14 +3,18 @@
 use std::time::Duration;
 
 use clap::Args;
-use reqwest::Method;
 use serde_json::value::RawValue;
+use vouchsafe_wire::operator::monitoring::{GET_OVERVIEW, LIST_ACTORS, LIST_REFUSALS};
+use vouchsafe_wire::operator::operation::Route;
+use vouchsafe_wire::operator::reconciliation::LIST_DRIFTS;
 use vouchsafe_wire::operator::refusals::Hours;
+use vouchsafe_wire::operator::webhooks::LIST_WEBHOOKS;
 
 use super::CommandOutput;
-use super::admin::{AdminClient, NO_BODY};
+use super::admin::AdminClient;
 use super::output::{format_field_table, format_object};
 use super::table::{Column, column, text};
+use super::target::Target;
 
 #[derive(Debug, Args)]
 pub struct TroubleArgs {
@@ -22,7 +26,8 @@ pub struct TroubleArgs {
 /// Part of the report: a field of a response that holds a list.
 struct Section {
     heading: &'static str,
-    path: &'static str,
+    route: Route,
+    query: &'static str,
     field: &'static str,
     columns: &'static [Column],
 }
@@ -30,7 +35,8 @@ struct Section {
 const SECTIONS: [Section; 4] = [
     Section {
         heading: "Failing webhooks",
-        path: "/webhooks?status=failing",
+        route: LIST_WEBHOOKS.route,
+        query: "status=failing",
         field: "data",
         columns: &[
             column("WEBHOOK", "webhook_id"),
@@ -41,7 +47,8 @@ const SECTIONS: [Section; 4] = [
     },
     Section {
         heading: "Drifts without a resolution (pending)",
-        path: "/drifts?resolution=pending",
+        route: LIST_DRIFTS.route,
+        query: "resolution=pending",
         field: "data",
         columns: &[
             column("DRIFT", "drift_id"),
@@ -52,7 +59,8 @@ const SECTIONS: [Section; 4] = [
     },
     Section {
         heading: "Low stock",
-        path: "/overview",
+        route: GET_OVERVIEW.route,
+        query: "",
         field: "low_stock",
         columns: &[
             text("PRODUCT", "product_id", 20),
@@ -64,7 +72,8 @@ const SECTIONS: [Section; 4] = [
     },
     Section {
         heading: "Actors of this node, since its start",
-        path: "/actors?limit=1",
+        route: LIST_ACTORS.route,
+        query: "limit=1",
         field: "sums",
         columns: &[
             column("KIND", "kind"),
@@ -92,12 +101,17 @@ fn parse_hours(text: &str) -> Result<Hours, String> {
 }
 
 pub(super) async fn run(args: &TroubleArgs, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
-    let get = |path: String| async move { admin.call(Method::GET, &path, NO_BODY).await };
-    let overview = get("/overview".to_owned()).await?;
-    let refusals = get(format!("/refusals?limit=100&hours={}", args.since)).await?;
+    let overview = admin.query(GET_OVERVIEW, "").await?;
+    let query = format!("limit=100&hours={}", args.since);
+    let refusals = admin.query(LIST_REFUSALS, &query).await?;
     let mut lists = Vec::new();
     for section in &SECTIONS {
-        lists.push((section, get(section.path.to_owned()).await?));
+        lists.push((
+            section,
+            admin
+                .query(Target::<(), ()>::of(&section.route), section.query)
+                .await?,
+        ));
     }
     if admin.is_json_output() {
         return to_json(&overview, &refusals, &lists);
@@ -135,10 +149,10 @@ fn format_section(heading: &str, body: &str, field: &str, columns: &[Column]) ->
 /// The responses by the path of their route.
 fn to_json(overview: &str, refusals: &str, lists: &[(&Section, String)]) -> anyhow::Result<CommandOutput> {
     let mut report = serde_json::Map::new();
-    let bodies = [("/overview", overview), ("/refusals", refusals)];
-    let lists = lists.iter().map(|(section, body)| (section.path, body.as_str()));
-    for (path, body) in bodies.into_iter().chain(lists) {
-        let name = path.trim_start_matches('/').split('?').next().unwrap_or(path);
+    let bodies = [(GET_OVERVIEW.route, overview), (LIST_REFUSALS.route, refusals)];
+    let lists = lists.iter().map(|(section, body)| (section.route, body.as_str()));
+    for (route, body) in bodies.into_iter().chain(lists) {
+        let name = route.path.trim_start_matches('/');
         let body: &RawValue = serde_json::from_str(body)?;
         report.insert(name.to_owned(), serde_json::to_value(body)?);
     }

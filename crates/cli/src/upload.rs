@@ -14,6 +14,7 @@ use reqwest::Body;
 use serde::Serialize;
 
 use super::admin::AdminClient;
+use super::target::Target;
 
 /// Bytes read at once.
 const PART_BYTES: usize = 64 * 1024;
@@ -56,10 +57,10 @@ impl UploadSource {
 }
 
 /// Uploads a source and shows the progress.
-pub(super) async fn send(
+pub(super) async fn send<Q: Serialize, R>(
     source: UploadSource,
-    path: &str,
-    query: &impl Serialize,
+    target: impl Into<Target<Q, R>>,
+    query: &Q,
     content_type: &str,
     admin: &AdminClient,
 ) -> anyhow::Result<String> {
@@ -70,7 +71,7 @@ pub(super) async fn send(
         progress_bar(length)?
     };
     let body = body_stream(bar.wrap_read(reader));
-    let response = admin.post_stream(path, query, content_type, body).await;
+    let response = admin.send_stream(target, query, content_type, body).await;
     bar.finish_and_clear();
     response
 }

@@ -3,15 +3,14 @@
 use clap::Subcommand;
 use secrecy::zeroize::Zeroizing;
 use vouchsafe_security::secret::expose;
-use vouchsafe_wire::operator::vendors::VendorRequest;
+use vouchsafe_wire::operator::vendors::{GET_VENDOR, LIST_VENDORS, PUT_VENDOR, VendorRequest};
 
-use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::call::read_text;
 use super::examples::examples;
 use super::id::{ObjectRef as _, VendorRef};
-use super::print_error;
 use super::table::{Column, column, text};
+use super::{CommandOutput, print_error};
 
 const COLUMNS: [Column; 8] = [
     column("VENDOR", "vendor_id"),
@@ -54,9 +53,9 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
                 let text = Zeroizing::new(read_text(expose(argument))?);
                 args.request.credentials = Some(text.trim_end().into());
             }
-            args.put(admin).await
+            args.send(PUT_VENDOR, admin).await
         }
-        Action::Show(vendor) => admin.get(&vendor.path()).await,
-        Action::List(args) => admin.list("/vendors", &args, &COLUMNS).await,
+        Action::Show(vendor) => admin.run(vendor.at(GET_VENDOR)).await,
+        Action::List(args) => admin.list(LIST_VENDORS, &args, &COLUMNS).await,
     }
 }

@@ -2,12 +2,12 @@
 
 use clap::{Args, Subcommand};
 use vouchsafe_domain::ledger::transaction::TransactionFilter;
-use vouchsafe_wire::operator::wallets::PostingRequest;
+use vouchsafe_wire::operator::wallets::{ADJUST, LIST_TRANSACTIONS, LIST_WALLETS, PostingRequest, TOP_UP};
 
 use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs};
 use super::examples::examples;
-use super::id::{ObjectRef as _, PartnerRef, percent_encode};
+use super::id::{ObjectRef as _, PartnerRef};
 use super::table::{Column, column, text};
 
 const WALLETS: [Column; 5] = [
@@ -68,19 +68,18 @@ pub struct PostingArgs {
 }
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
-    let (args, kind) = match action {
+    let (args, operation) = match action {
         Action::List { partner, list } => {
-            let path = format!("{}/wallets", partner.path());
-            return admin.list(&path, &list, &WALLETS).await;
+            return admin.list(partner.at(LIST_WALLETS), &list, &WALLETS).await;
         }
         Action::Transactions { partner, list } => {
-            let path = format!("{}/transactions", partner.path());
-            return admin.list(&path, &list, &TRANSACTIONS).await;
+            return admin
+                .list(partner.at(LIST_TRANSACTIONS), &list, &TRANSACTIONS)
+                .await;
         }
-        Action::TopUp(args) => (args, "top-ups"),
-        Action::Adjust(args) => (args, "adjustments"),
+        Action::TopUp(args) => (args, TOP_UP),
+        Action::Adjust(args) => (args, ADJUST),
     };
-    let (partner, currency) = (args.partner.path(), percent_encode(&args.currency));
-    let path = format!("{partner}/wallets/{currency}/{kind}");
-    admin.post(&path, &args.request).await
+    let wallet = args.partner.at(operation).with("currency", &args.currency);
+    admin.send(wallet, &args.request).await
 }

@@ -1,17 +1,20 @@
 //! `vouchsafe webhook`: endpoints of all partners, delivery attempts, failed deliveries, and replay.
 
 use clap::Subcommand;
-use reqwest::Method;
 use vouchsafe_domain::delivery::attempt::AttemptFilter;
 use vouchsafe_domain::delivery::view::DeliveryFilter;
 use vouchsafe_domain::period::Period;
 use vouchsafe_domain::webhook::WebhookFilter;
+use vouchsafe_wire::operator::webhooks::{
+    ENABLE_WEBHOOK, GET_DELIVERY, GET_WEBHOOK, LIST_DELIVERIES, LIST_WEBHOOK_DELIVERIES, LIST_WEBHOOKS,
+    REPLAY_DELIVERY, REPLAY_WEBHOOK, RETRY_WEBHOOK,
+};
 
-use super::CommandOutput;
-use super::admin::{AdminClient, ListArgs, NO_BODY};
+use super::admin::{AdminClient, ListArgs};
 use super::examples::examples;
 use super::id::{DeliveryRef, ObjectRef as _, WebhookRef};
 use super::table::{Column, column, text};
+use super::{CommandOutput, output};
 
 const COLUMNS: [Column; 7] = [
     column("WEBHOOK", "webhook_id"),
@@ -98,22 +101,22 @@ pub enum Action {
 }
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
-    let path = match action {
-        Action::List(args) => return admin.list("/webhooks", &args, &COLUMNS).await,
+    match action {
+        Action::List(args) => admin.list(LIST_WEBHOOKS, &args, &COLUMNS).await,
         Action::Attempts { webhook, list } => {
-            let path = format!("{}/deliveries", webhook.path());
-            return admin.list(&path, &list, &ATTEMPT_COLUMNS).await;
+            admin
+                .list(webhook.at(LIST_WEBHOOK_DELIVERIES), &list, &ATTEMPT_COLUMNS)
+                .await
         }
-        Action::Deliveries(args) => return admin.list("/deliveries", &args, &DELIVERY_COLUMNS).await,
-        Action::Show(webhook) => return admin.get(&webhook.path()).await,
-        Action::Delivery(delivery) => return admin.get(&delivery.path()).await,
-        Action::Enable(webhook) => format!("{}/enable", webhook.path()),
-        Action::Retry(webhook) => format!("{}/retry", webhook.path()),
+        Action::Deliveries(args) => admin.list(LIST_DELIVERIES, &args, &DELIVERY_COLUMNS).await,
+        Action::Show(webhook) => admin.run(webhook.at(GET_WEBHOOK)).await,
+        Action::Delivery(delivery) => admin.run(delivery.at(GET_DELIVERY)).await,
+        Action::Enable(webhook) => admin.run(webhook.at(ENABLE_WEBHOOK)).await,
+        Action::Retry(webhook) => admin.run(webhook.at(RETRY_WEBHOOK)).await,
         Action::ReplayRange { webhook, period } => {
-            let path = format!("{}/replay", webhook.path());
-            return admin.change(Method::POST, &path, Some(&period)).await;
+            let response = admin.call(webhook.at(REPLAY_WEBHOOK), Some(&period)).await?;
+            admin.show(response, output::format_object)
         }
-        Action::Replay(delivery) => format!("{}/replay", delivery.path()),
-    };
-    admin.change(Method::POST, &path, NO_BODY).await
+        Action::Replay(delivery) => admin.run(delivery.at(REPLAY_DELIVERY)).await,
+    }
 }
