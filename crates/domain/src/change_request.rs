@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 
 use crate::ids::ChangeRequestId;
 use crate::labels::labels;
-use crate::operator::{OperatorName, Role};
+use crate::operator::OperatorName;
 
 labels! {
     /// What a change request changes.
@@ -27,17 +27,6 @@ labels! {
         OperatorTokenIssue,
         /// URL or credentials of a vendor.
         VendorPut,
-    }
-}
-
-impl ChangeKind {
-    /// The least role of both operators.
-    #[must_use]
-    pub const fn required_role(self) -> Role {
-        match self {
-            Self::OrderApprove | Self::OrderFulfil => Role::Operator,
-            _ => Role::Admin,
-        }
     }
 }
 

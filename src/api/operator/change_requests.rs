@@ -20,8 +20,8 @@ use vouchsafe_security::vault::seal::sealed_key_id;
 use vouchsafe_store::AuditActor;
 use vouchsafe_store::change_requests::{ChangeOutcome, StoredChangeRequest};
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::change_requests;
 use vouchsafe_wire::operator::decision::DeclineRequest;
+use vouchsafe_wire::operator::{change_requests, required_role};
 
 use super::body::OptionalJson;
 use super::confirmable_change::{ConfirmableChange, SealedChange, SealedDescription, unreadable};
@@ -107,7 +107,7 @@ async fn confirm(
     let change = open(&service, request.request_id, &sealed).await?;
     // The row may be altered between here and the confirmation: what is checked is what was encrypted.
     let sealed: SealedDescription = serde_json::from_slice(&change).map_err(|error| unreadable(&error))?;
-    operator.check_role(sealed.kind.required_role())?;
+    operator.check_role(required_role(sealed.kind))?;
     if operator.is_named(&sealed.requested_by) {
         let message = "you requested this change; another operator has to confirm it";
         return Err(ApiError::new(Code::OwnChangeRequest, message));
@@ -150,9 +150,7 @@ fn may_request(service: &Service, account: Option<&OperatorAccount>, sealed: &Se
         return sealed.is_of_settings_token(service.operator_token.as_ref());
     }
     account.is_some_and(|account| {
-        account.name == sealed.requested_by
-            && !account.disabled
-            && account.role >= sealed.kind.required_role()
+        account.name == sealed.requested_by && !account.disabled && account.role >= required_role(sealed.kind)
     })
 }
 
@@ -195,7 +193,7 @@ async fn decline(
     if let Some(sealed) = sealed {
         describe(&service, &mut request, &sealed).await;
     }
-    operator.check_role(request.kind.required_role())?;
+    operator.check_role(required_role(request.kind))?;
     let requests = &service.operator_store.change_requests;
     let declined = requests.decline(
         request.request_id,
@@ -239,77 +237,54 @@ fn not_waiting(request: &ChangeRequest) -> ApiError {
     ApiError::new(Code::ChangeRequestNotWaiting, message)
 }
 
-/// Decrypts a change and carries it out.
+/// Carries out a decrypted change.
 async fn carry_out(
     service: &web::Data<Service>,
     actor: AuditActor,
     request: &ChangeRequest,
     change: &[u8],
 ) -> Result<HttpResponse, ApiError> {
+    let confirmed = Confirmed {
+        service,
+        actor,
+        request,
+        change,
+    };
     match request.kind {
-        ChangeKind::TopUp | ChangeKind::Adjustment => {
-            read::<WalletPosting>(change, request)?
-                .carry_out(service, actor)
-                .await
-        }
+        ChangeKind::TopUp | ChangeKind::Adjustment => confirmed.carry_out::<WalletPosting>().await,
         ChangeKind::PayoutPay | ChangeKind::PayoutReject | ChangeKind::PayoutFail => {
-            read::<DecisionOnPayout>(change, request)?
-                .carry_out(service, actor)
-                .await
+            confirmed.carry_out::<DecisionOnPayout>().await
         }
-        ChangeKind::OrderApprove => {
-            read::<OrderApproval>(change, request)?
-                .carry_out(service, actor)
-                .await
-        }
-        ChangeKind::OrderFulfil => {
-            read::<Fulfilment>(change, request)?
-                .carry_out(service, actor)
-                .await
-        }
-        ChangeKind::CredentialIssue => {
-            read::<CredentialIssue>(change, request)?
-                .of_request(request.request_id)
-                .carry_out(service, actor)
-                .await
-        }
-        ChangeKind::CredentialRotate => {
-            read::<CredentialRotation>(change, request)?
-                .of_request(request.request_id)
-                .carry_out(service, actor)
-                .await
-        }
-        ChangeKind::PartnerChange => {
-            read::<TermsChange>(change, request)?
-                .carry_out(service, actor)
-                .await
-        }
-        ChangeKind::OperatorCreate => {
-            read::<OperatorCreation>(change, request)?
-                .carry_out(service, actor)
-                .await
-        }
-        ChangeKind::OperatorChange => {
-            read::<AccountChange>(change, request)?
-                .carry_out(service, actor)
-                .await
-        }
-        ChangeKind::OperatorTokenIssue => {
-            read::<TokenIssue>(change, request)?
-                .carry_out(service, actor)
-                .await
-        }
-        ChangeKind::VendorPut => {
-            read::<VendorPut>(change, request)?
-                .carry_out(service, actor)
-                .await
-        }
+        ChangeKind::OrderApprove => confirmed.carry_out::<OrderApproval>().await,
+        ChangeKind::OrderFulfil => confirmed.carry_out::<Fulfilment>().await,
+        ChangeKind::CredentialIssue => confirmed.carry_out::<CredentialIssue>().await,
+        ChangeKind::CredentialRotate => confirmed.carry_out::<CredentialRotation>().await,
+        ChangeKind::PartnerChange => confirmed.carry_out::<TermsChange>().await,
+        ChangeKind::OperatorCreate => confirmed.carry_out::<OperatorCreation>().await,
+        ChangeKind::OperatorChange => confirmed.carry_out::<AccountChange>().await,
+        ChangeKind::OperatorTokenIssue => confirmed.carry_out::<TokenIssue>().await,
+        ChangeKind::VendorPut => confirmed.carry_out::<VendorPut>().await,
     }
 }
 
-fn read<C: ConfirmableChange>(json: &[u8], request: &ChangeRequest) -> Result<C, ApiError> {
-    let sealed: SealedChange<C> = serde_json::from_slice(json).map_err(|error| unreadable(&error))?;
-    sealed.into_change(request)
+/// A confirmed change, in its encrypted form.
+struct Confirmed<'a> {
+    service: &'a web::Data<Service>,
+    actor: AuditActor,
+    request: &'a ChangeRequest,
+    change: &'a [u8],
+}
+
+impl Confirmed<'_> {
+    async fn carry_out<C: ConfirmableChange>(self) -> Result<HttpResponse, ApiError> {
+        let sealed: SealedChange<C> =
+            serde_json::from_slice(self.change).map_err(|error| unreadable(&error))?;
+        let change = sealed.into_change(self.request)?;
+        change
+            .of_request(self.request.request_id)
+            .carry_out(self.service, self.actor)
+            .await
+    }
 }
 
 async fn open(

@@ -33,6 +33,12 @@ pub(super) trait ConfirmableChange: Serialize + DeserializeOwned {
     /// Describes the change to the second operator. Rejects a change that cannot be carried out now.
     fn describe(&self, service: &Service) -> impl Future<Output = Result<ChangeDescription, ApiError>>;
 
+    /// Remembers the confirmed request, so that a second confirmation of a change that creates an object creates no second one.
+    #[must_use]
+    fn of_request(self, _request_id: ChangeRequestId) -> Self {
+        self
+    }
+
     /// Carries the change out in the name of `actor`. A repetition changes nothing more.
     fn carry_out(
         self,

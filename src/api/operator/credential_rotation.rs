@@ -47,15 +47,6 @@ pub(super) struct CredentialRotation {
     request_id: Option<ChangeRequestId>,
 }
 
-impl CredentialRotation {
-    pub(super) fn of_request(self, request_id: ChangeRequestId) -> Self {
-        Self {
-            request_id: Some(request_id),
-            ..self
-        }
-    }
-}
-
 impl ConfirmableChange for CredentialRotation {
     fn kind(&self) -> ChangeKind {
         ChangeKind::CredentialRotate
@@ -75,6 +66,13 @@ impl ConfirmableChange for CredentialRotation {
             return Err(not_live());
         }
         to_description(self.partner_id, &self.request)
+    }
+
+    fn of_request(self, request_id: ChangeRequestId) -> Self {
+        Self {
+            request_id: Some(request_id),
+            ..self
+        }
     }
 
     async fn carry_out(

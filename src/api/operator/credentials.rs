@@ -114,15 +114,6 @@ pub(super) struct CredentialIssue {
     request_id: Option<ChangeRequestId>,
 }
 
-impl CredentialIssue {
-    pub(super) fn of_request(self, request_id: ChangeRequestId) -> Self {
-        Self {
-            request_id: Some(request_id),
-            ..self
-        }
-    }
-}
-
 impl ConfirmableChange for CredentialIssue {
     fn kind(&self) -> ChangeKind {
         ChangeKind::CredentialIssue
@@ -139,6 +130,13 @@ impl ConfirmableChange for CredentialIssue {
             return Err(uncertified());
         }
         to_description(self.partner_id, &self.request)
+    }
+
+    fn of_request(self, request_id: ChangeRequestId) -> Self {
+        Self {
+            request_id: Some(request_id),
+            ..self
+        }
     }
 
     async fn carry_out(

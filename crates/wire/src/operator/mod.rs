@@ -31,6 +31,9 @@ pub mod vendors;
 pub mod wallets;
 pub mod webhooks;
 
+use vouchsafe_domain::change_request::ChangeKind;
+use vouchsafe_domain::operator::Role;
+
 use self::operation::Route;
 
 /// All operations below [`operation::ADMIN_PREFIX`], by module.
@@ -49,3 +52,32 @@ pub const OPERATIONS: [&[Route]; 13] = [
     change_requests::OPERATIONS,
     monitoring::OPERATIONS,
 ];
+
+/// The least role of both operators of a change request: that of the operation to which the kind belongs.
+#[must_use]
+pub fn required_role(kind: ChangeKind) -> Role {
+    operations_of(kind)
+        .next()
+        .map_or(Role::Admin, |operation| operation.access.role)
+}
+
+fn operations_of(kind: ChangeKind) -> impl Iterator<Item = &'static Route> {
+    let operations = OPERATIONS.into_iter().flatten();
+    operations.filter(move |operation| operation.access.second.kinds().contains(&kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use strum::VariantArray as _;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_of_change_request_belongs_to_one_operation() {
+        for kind in ChangeKind::VARIANTS {
+            assert_eq!(operations_of(*kind).count(), 1, "{}", kind.into_str());
+        }
+        assert_eq!(required_role(ChangeKind::OrderFulfil), Role::Operator);
+        assert_eq!(required_role(ChangeKind::TopUp), Role::Admin);
+    }
+}
