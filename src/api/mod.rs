@@ -16,6 +16,7 @@ pub(crate) mod middleware;
 mod openapi_check;
 pub(crate) mod operator;
 pub(crate) mod partner;
+mod path_id;
 mod request_outcome;
 pub(crate) mod routing;
 mod static_file;

@@ -6,6 +6,7 @@ use vouchsafe_wire::error_code::Code;
 
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
+use crate::api::path_id::PathId as _;
 use crate::service::Service;
 
 /// Rejects the token of the settings where access of operators is granted: it would outlast the setting.
@@ -34,16 +35,5 @@ pub(super) fn generate_token(kind: TokenKind) -> Result<OperatorToken, ApiError>
 
 pub(super) async fn check_exists(service: &Service, name: &OperatorName) -> Result<(), ApiError> {
     let found = service.operator_store.operators.find(name.clone()).await?;
-    found.map(drop).ok_or_else(operator_not_found)
-}
-
-pub(super) fn parse_name(text: &str) -> Result<OperatorName, ApiError> {
-    text.parse().map_err(|_| operator_not_found())
-}
-
-pub(super) fn operator_not_found() -> ApiError {
-    ApiError::new(
-        Code::OperatorNotFound,
-        "no such operator; GET /admin/v1/operators lists all operators",
-    )
+    found.map(drop).ok_or_else(OperatorName::not_found)
 }

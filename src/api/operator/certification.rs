@@ -1,23 +1,24 @@
 //! `/partners/{partner_id}/certification`: a partner's certification checks in the sandbox; reading and resetting them.
 
 use actix_web::{HttpResponse, web};
+use vouchsafe_domain::ids::PartnerId;
 
-use super::partner_id;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
 use crate::api::partner::certification::{evaluate_partner, require_sandbox};
+use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
 
 /// `GET /partners/{partner_id}/certification`.
 pub(super) async fn get(
     service: web::Data<Service>,
     _operator: Operator,
-    partner_id: web::Path<String>,
+    partner_id: Id<PartnerId>,
 ) -> Result<HttpResponse, ApiError> {
     require_sandbox(&service)?;
-    let partner_id = partner_id::parse_id(&partner_id)?;
+    let partner_id = partner_id.parse()?;
     if service.operator_store.partners.find(partner_id).await?.is_none() {
-        return Err(partner_id::not_found());
+        return Err(PartnerId::not_found());
     }
     Ok(HttpResponse::Ok().json(evaluate_partner(&service, partner_id).await?))
 }
@@ -26,11 +27,11 @@ pub(super) async fn get(
 pub(super) async fn restart(
     service: web::Data<Service>,
     operator: Operator,
-    partner_id: web::Path<String>,
+    partner_id: Id<PartnerId>,
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.audit_actor();
     require_sandbox(&service)?;
-    let partner_id = partner_id::parse_id(&partner_id)?;
+    let partner_id = partner_id.parse()?;
     if service
         .operator_store
         .observations
@@ -39,6 +40,6 @@ pub(super) async fn restart(
     {
         Ok(HttpResponse::NoContent().finish())
     } else {
-        Err(partner_id::not_found())
+        Err(PartnerId::not_found())
     }
 }

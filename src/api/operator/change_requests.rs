@@ -38,6 +38,7 @@ use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::{Operator, audit_actor};
 use crate::api::operator::endpoint::bind;
+use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; change_requests::OPERATIONS.len()] {
@@ -67,7 +68,7 @@ async fn list(
 }
 
 /// `GET /requests/{request_id}`.
-async fn get(service: web::Data<Service>, request_id: web::Path<String>) -> Result<HttpResponse, ApiError> {
+async fn get(service: web::Data<Service>, request_id: Id<ChangeRequestId>) -> Result<HttpResponse, ApiError> {
     let StoredChangeRequest {
         mut request, sealed, ..
     } = find(&service, &request_id).await?;
@@ -92,7 +93,7 @@ async fn describe(service: &Service, request: &mut ChangeRequest, sealed: &[u8])
 async fn confirm(
     service: web::Data<Service>,
     operator: Operator,
-    request_id: web::Path<String>,
+    request_id: Id<ChangeRequestId>,
 ) -> Result<HttpResponse, ApiError> {
     let StoredChangeRequest {
         request,
@@ -183,7 +184,7 @@ async fn carry_out_and_finish(
 async fn decline(
     service: web::Data<Service>,
     operator: Operator,
-    request_id: web::Path<String>,
+    request_id: Id<ChangeRequestId>,
     OptionalJson(decline): OptionalJson<DeclineRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let reason = decline.validated()?;
@@ -207,14 +208,10 @@ async fn decline(
     }
 }
 
-async fn find(service: &Service, request_id: &str) -> Result<StoredChangeRequest, ApiError> {
-    let not_found = || {
-        let message = "no such request; GET /admin/v1/requests lists all";
-        ApiError::new(Code::ChangeRequestNotFound, message)
-    };
-    let request_id = request_id.parse().map_err(|_| not_found())?;
-    let found = service.operator_store.change_requests.find(request_id).await?;
-    found.ok_or_else(not_found)
+async fn find(service: &Service, request_id: &Id<ChangeRequestId>) -> Result<StoredChangeRequest, ApiError> {
+    let requests = &service.operator_store.change_requests;
+    let found = requests.find(request_id.parse()?).await?;
+    found.ok_or_else(ChangeRequestId::not_found)
 }
 
 /// Says what became of the request, so that the second of two operators sees what the first did.

@@ -19,10 +19,3 @@ pub(super) fn limit_reached() -> ApiError {
         format!("the partner has {MAX_LIVE_CREDENTIALS} valid credentials, which is the limit; revoke one");
     ApiError::new(Code::CredentialLimitReached, message)
 }
-
-pub(super) fn not_found() -> ApiError {
-    ApiError::new(
-        Code::CredentialNotFound,
-        "no such credential; GET /admin/v1/partners/{partner_id}/credentials lists those of a partner",
-    )
-}

@@ -10,23 +10,24 @@ use vouchsafe_wire::partner::credentials::RotateCredentialBody;
 
 use super::body::OptionalJson;
 use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit, to_description};
-use super::credential_errors::{issued_before, limit_reached, not_found};
+use super::credential_errors::{issued_before, limit_reached};
 use crate::api::credential_rotation::{self, PreviousCredential, RotationRefusal};
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
+use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
 
 /// The body is optional.
 pub(super) async fn rotate(
     service: web::Data<Service>,
     operator: Operator,
-    credential_id: web::Path<String>,
+    credential_id: Id<CredentialId>,
     OptionalJson(request): OptionalJson<RotateCredentialBody>,
 ) -> Result<HttpResponse, ApiError> {
     request.validate_overlap()?;
-    let credential_id: CredentialId = credential_id.parse().map_err(|_| not_found())?;
+    let credential_id = credential_id.parse()?;
     let credential = service.operator_store.credentials.find(credential_id).await?;
-    let partner_id = credential.ok_or_else(not_found)?.partner_id;
+    let partner_id = credential.ok_or_else(CredentialId::not_found)?.partner_id;
     let rotation = CredentialRotation {
         partner_id,
         credential_id,

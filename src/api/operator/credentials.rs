@@ -23,7 +23,7 @@ use vouchsafe_wire::operator::limit_use::LimitUse;
 
 use super::body::OptionalJson;
 use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit, to_description};
-use super::credential_errors::{issued_before, limit_reached, not_found};
+use super::credential_errors::{issued_before, limit_reached};
 use super::wallets::PartnerList;
 use super::{config_change, partner_id};
 use crate::api::credential_rotation::generate_key_pair;
@@ -33,6 +33,7 @@ use crate::api::list_request::{ListRequest, ValidatedQuery, list_response, sorte
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::credential_rotation;
 use crate::api::operator::endpoint::bind;
+use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; credentials::OPERATIONS.len()] {
@@ -68,10 +69,10 @@ pub(super) fn generate_credential(
 async fn issue(
     service: web::Data<Service>,
     operator: Operator,
-    partner_id: web::Path<String>,
+    partner_id: Id<PartnerId>,
     OptionalJson(request): OptionalJson<IssueCredentialRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let partner_id = partner_id::find(&service, &partner_id).await?.partner_id;
+    let partner_id = partner_id::find(&service, partner_id.parse()?).await?.partner_id;
     let issue = CredentialIssue {
         partner_id,
         request,
@@ -84,7 +85,7 @@ async fn issue(
 pub(super) async fn list_limit_use(
     (service, _, partner_id, ListRequest { page, .. }): PartnerList<WholeList>,
 ) -> Result<HttpResponse, ApiError> {
-    let partner = partner_id::find(&service, &partner_id).await?;
+    let partner = partner_id::find(&service, partner_id.parse()?).await?;
     let (now, limits) = (service.clock.now(), &partner.limits);
     let mut uses = Vec::new();
     let families = service.registry.live_families(partner.partner_id, now);
@@ -125,7 +126,7 @@ impl ConfirmableChange for CredentialIssue {
 
     async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let partner = service.operator_store.partners.find(self.partner_id).await?;
-        let partner = partner.ok_or_else(partner_id::not_found)?;
+        let partner = partner.ok_or_else(PartnerId::not_found)?;
         if certification_policy(service) == CertificationPolicy::Required && !partner.is_certified() {
             return Err(uncertified());
         }
@@ -169,7 +170,7 @@ impl ConfirmableChange for CredentialIssue {
                 .insert_header((CACHE_CONTROL, "no-store"))
                 .json(issued)),
             IssueOutcome::IssuedBefore => Err(issued_before(credential_id)),
-            IssueOutcome::PartnerNotFound => Err(partner_id::not_found()),
+            IssueOutcome::PartnerNotFound => Err(PartnerId::not_found()),
             IssueOutcome::Uncertified => Err(uncertified()),
             IssueOutcome::TooMany => Err(limit_reached()),
         }
@@ -194,17 +195,17 @@ fn uncertified() -> ApiError {
 async fn list(
     service: web::Data<Service>,
     _operator: Operator,
-    partner_id: web::Path<String>,
+    partner_id: Id<PartnerId>,
     ListRequest { page, .. }: ListRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let partner_id = partner_id::parse_id(&partner_id)?;
+    let partner_id = partner_id.parse()?;
     let credentials = service
         .operator_store
         .credentials
         .list(partner_id, page.after()?, page.fetch_limit());
     let credentials = credentials.await?;
     if credentials.is_empty() && service.operator_store.partners.find(partner_id).await?.is_none() {
-        return Err(partner_id::not_found());
+        return Err(PartnerId::not_found());
     }
     let now = service.clock.now();
     let bodies = credentials
@@ -217,12 +218,12 @@ async fn list(
 async fn revoke(
     service: web::Data<Service>,
     operator: Operator,
-    credential_id: web::Path<String>,
+    credential_id: Id<CredentialId>,
     ValidatedQuery(query): ValidatedQuery<RevocationQuery>,
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.audit_actor();
     let descendants = query.descendants.unwrap_or_default();
-    let credential_id: CredentialId = credential_id.parse().map_err(|_| not_found())?;
+    let credential_id = credential_id.parse()?;
     let revocation = config_change::apply(&service, |service| async move {
         let credentials = &service.operator_store.credentials;
         let holder = service.registry.find_owner(credential_id);
@@ -234,6 +235,6 @@ async fn revoke(
         }
         Ok(revocation)
     });
-    let revocation = revocation.await?.ok_or_else(not_found)?;
+    let revocation = revocation.await?.ok_or_else(CredentialId::not_found)?;
     Ok(HttpResponse::Ok().json(revocation))
 }

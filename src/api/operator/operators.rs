@@ -21,7 +21,7 @@ use vouchsafe_wire::operator::operators::{
     ActivationRequest, IssueTokenRequest, IssuedOperatorToken, NewOperator, OperatorPatch,
 };
 
-use super::account::{check_exists, check_is_account, generate_token, operator_not_found, parse_name};
+use super::account::{check_exists, check_is_account, generate_token};
 use super::body::{Json, OptionalJson};
 use super::confirmable_change::{
     ChangeDescription, ConfirmableChange, Safeguard, submit, submit_with, to_description,
@@ -33,6 +33,7 @@ use crate::api::middleware::operator::{NO_TOKEN, Operator, bearer_token};
 use crate::api::middleware::security_events::reject;
 use crate::api::operator::endpoint::bind;
 use crate::api::operator::sessions;
+use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; operators::OPERATIONS.len()] {
@@ -113,10 +114,10 @@ impl ConfirmableChange for OperatorCreation {
 async fn change(
     service: web::Data<Service>,
     operator: Operator,
-    name: web::Path<String>,
+    name: Id<OperatorName>,
     Json(request): Json<OperatorPatch>,
 ) -> Result<HttpResponse, ApiError> {
-    let name = parse_name(&name)?;
+    let name = name.parse()?;
     if operator.is_named(&name) {
         let message = "this is your own account; another admin has to change it";
         return Err(ApiError::new(Code::OwnAccount, message));
@@ -159,7 +160,7 @@ impl ConfirmableChange for AccountChange {
     ) -> Result<HttpResponse, ApiError> {
         let operators = &service.operator_store.operators;
         let changed = operators.change(self.name, self.request.role, self.request.disabled, actor);
-        let changed = changed.await?.ok_or_else(operator_not_found)?;
+        let changed = changed.await?.ok_or_else(OperatorName::not_found)?;
         Ok(HttpResponse::Ok().json(changed))
     }
 }
@@ -167,10 +168,10 @@ impl ConfirmableChange for AccountChange {
 /// `GET /operators/{name}/tokens`: newest first, with those that ended in the last 90 days.
 async fn list_tokens(
     service: web::Data<Service>,
-    name: web::Path<String>,
+    name: Id<OperatorName>,
     ListRequest { page, .. }: ListRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let name = parse_name(&name)?;
+    let name = name.parse()?;
     let operators = &service.operator_store.operators;
     let tokens = operators.list_tokens(name.clone(), page.after()?, page.fetch_limit());
     let tokens = tokens.await?;
@@ -184,11 +185,11 @@ async fn list_tokens(
 async fn issue_token(
     service: web::Data<Service>,
     operator: Operator,
-    name: web::Path<String>,
+    name: Id<OperatorName>,
     OptionalJson(request): OptionalJson<IssueTokenRequest>,
 ) -> Result<HttpResponse, ApiError> {
     check_is_account(&operator)?;
-    let name = parse_name(&name)?;
+    let name = name.parse()?;
     request.validate_days()?;
     let hash = request.validate_hash()?;
     let four_eyes = service.four_eyes.is_on();
@@ -280,7 +281,7 @@ impl ConfirmableChange for TokenIssue {
                     token: token.map(|token| token.expose().into()),
                     activation_code: code.map(|code| code.expose().into()),
                 })),
-            IssueTokenOutcome::OperatorNotFound => Err(operator_not_found()),
+            IssueTokenOutcome::OperatorNotFound => Err(OperatorName::not_found()),
             IssueTokenOutcome::HashKnown => {
                 let message = "a token with this hash was issued before; generate another token";
                 Err(ApiError::invalid_field("token_sha256", message))
@@ -322,10 +323,10 @@ pub(super) async fn activate_token(
 /// `GET /operators/{name}/identities`: the identity of the account, if it is linked to one.
 async fn list_identities(
     service: web::Data<Service>,
-    name: web::Path<String>,
+    name: Id<OperatorName>,
     ListRequest { page, .. }: ListRequest<WholeList>,
 ) -> Result<HttpResponse, ApiError> {
-    let name = parse_name(&name)?;
+    let name = name.parse()?;
     check_exists(&service, &name).await?;
     let identity = service.operator_store.operators.find_identity(name).await?;
     sorted_list_response(&page, identity.into_iter().collect(), |identity| {
@@ -337,9 +338,9 @@ async fn list_identities(
 async fn unlink_identities(
     service: web::Data<Service>,
     operator: Operator,
-    name: web::Path<String>,
+    name: Id<OperatorName>,
 ) -> Result<HttpResponse, ApiError> {
-    let name = parse_name(&name)?;
+    let name = name.parse()?;
     check_exists(&service, &name).await?;
     let operators = &service.operator_store.operators;
     operators.unlink_identity(name, operator.audit_actor()).await?;
@@ -350,20 +351,14 @@ async fn unlink_identities(
 async fn revoke_token(
     service: web::Data<Service>,
     operator: Operator,
-    token_id: web::Path<String>,
+    token_id: Id<OperatorTokenId>,
 ) -> Result<HttpResponse, ApiError> {
-    let not_found = || {
-        ApiError::new(
-            Code::OperatorTokenNotFound,
-            "no such token; GET /admin/v1/operators/{name}/tokens lists those of an operator",
-        )
-    };
-    let token_id: OperatorTokenId = token_id.parse().map_err(|_| not_found())?;
+    let token_id = token_id.parse()?;
     let operators = &service.operator_store.operators;
     let revoked = operators.revoke_token(token_id, operator.audit_actor()).await?;
     revoked
         .map(|_| HttpResponse::NoContent().finish())
-        .ok_or_else(not_found)
+        .ok_or_else(OperatorTokenId::not_found)
 }
 
 fn operator_exists() -> ApiError {

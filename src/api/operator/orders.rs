@@ -21,7 +21,8 @@ use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_orders};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::endpoint::bind;
-use crate::api::partner::orders::{not_found, parse_id};
+use crate::api::partner::orders::not_found;
+use crate::api::path_id::Id;
 use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; orders::OPERATIONS.len()] {
@@ -50,14 +51,14 @@ async fn list(
 async fn get(
     service: web::Data<Service>,
     _operator: Operator,
-    order_id: web::Path<String>,
+    order_id: Id<OrderId>,
 ) -> Result<HttpResponse, ApiError> {
     let order = find(&service, &order_id).await?;
     Ok(HttpResponse::Ok().json(order_body(&order)?))
 }
 
-async fn find(service: &Service, order_id: &str) -> Result<Order, ApiError> {
-    find_by_id(service, parse_id(order_id)?).await
+async fn find(service: &Service, order_id: &Id<OrderId>) -> Result<Order, ApiError> {
+    find_by_id(service, order_id.parse()?).await
 }
 
 async fn find_by_id(service: &Service, order_id: OrderId) -> Result<Order, ApiError> {

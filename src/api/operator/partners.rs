@@ -19,18 +19,18 @@ use vouchsafe_wire::operator::partners::{
 };
 
 use super::body::Json;
-use super::config_change;
 use super::confirmable_change::{
     ChangeDescription, ConfirmableChange, Safeguard, submit_with, to_description,
 };
 use super::credentials::generate_credential;
-use super::partner_id::{self, not_found, parse_id};
+use super::{config_change, partner_id};
 use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::endpoint::bind;
 use crate::api::operator::{certification, credentials};
+use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; partners::OPERATIONS.len()] {
@@ -104,15 +104,15 @@ async fn list(
 async fn get(
     service: web::Data<Service>,
     _operator: Operator,
-    partner_id: web::Path<String>,
+    partner_id: Id<PartnerId>,
 ) -> Result<HttpResponse, ApiError> {
-    let partner_id = parse_id(&partner_id)?;
+    let partner_id = partner_id.parse()?;
     let partner = service
         .operator_store
         .partners
         .find(partner_id)
         .await?
-        .ok_or_else(not_found)?;
+        .ok_or_else(PartnerId::not_found)?;
     let credentials = service
         .operator_store
         .credentials
@@ -132,14 +132,14 @@ async fn get(
 async fn change(
     service: web::Data<Service>,
     operator: Operator,
-    partner_id: web::Path<String>,
+    partner_id: Id<PartnerId>,
     Json(patch): Json<PartnerPatch>,
 ) -> Result<HttpResponse, ApiError> {
     let Partner {
         partner_id,
         updated_at,
         ..
-    } = partner_id::find(&service, &partner_id).await?;
+    } = partner_id::find(&service, partner_id.parse()?).await?;
     patch.check(service.clock.now())?;
     check_ceilings(&service, partner_id, &patch).await?;
     let safeguard = Safeguard::of_change(&service, !patch.changes_access());
@@ -161,7 +161,7 @@ async fn check_ceilings(
         return Ok(());
     };
     let partner = service.operator_store.partners.find(partner_id).await?;
-    let limits = patch.limits_after(partner.ok_or_else(not_found)?.limits);
+    let limits = patch.limits_after(partner.ok_or_else(PartnerId::not_found)?.limits);
     let families = service.registry.count_families(partner_id, service.clock.now());
     for class in RequestClass::VARIANTS.iter().copied() {
         let Some(ceiling) = ceilings.get(class) else {
@@ -236,6 +236,6 @@ impl ConfirmableChange for TermsChange {
             Ok(changed)
         })
         .await?;
-        Ok(HttpResponse::Ok().json(changed.ok_or_else(not_found)?))
+        Ok(HttpResponse::Ok().json(changed.ok_or_else(PartnerId::not_found)?))
     }
 }

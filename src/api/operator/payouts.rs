@@ -24,6 +24,7 @@ use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::endpoint::bind;
+use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; payouts::OPERATIONS.len()] {
@@ -61,11 +62,11 @@ async fn list(
 async fn get(
     service: web::Data<Service>,
     operator: Operator,
-    payout_id: web::Path<String>,
+    payout_id: Id<PayoutId>,
 ) -> Result<HttpResponse, ApiError> {
     let (partner_id, payout_id) = find(&service, &payout_id).await?;
     let payout = service.operator_store.payouts.find(partner_id, payout_id).await?;
-    let mut payout = payout.ok_or_else(not_found)?;
+    let mut payout = payout.ok_or_else(PayoutId::not_found)?;
     if operator.has_role(Role::Admin) {
         let actor = operator.audit_actor();
         let key = sealed_key_id(&payout.destination.sealed);
@@ -98,7 +99,7 @@ async fn get(
 pub(super) type DecisionRequest = (
     web::Data<Service>,
     Operator,
-    web::Path<String>,
+    Id<PayoutId>,
     OptionalJson<PayoutDecisionRequest>,
 );
 
@@ -147,8 +148,14 @@ impl ConfirmableChange for DecisionOnPayout {
 
     async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let payouts = &service.operator_store.payouts;
-        let owner = payouts.find_owner(self.payout_id).await?.ok_or_else(not_found)?;
-        let payout = payouts.find(owner, self.payout_id).await?.ok_or_else(not_found)?;
+        let owner = payouts
+            .find_owner(self.payout_id)
+            .await?
+            .ok_or_else(PayoutId::not_found)?;
+        let payout = payouts
+            .find(owner, self.payout_id)
+            .await?
+            .ok_or_else(PayoutId::not_found)?;
         if payout.status != PayoutStatus::Pending {
             return Err(decide_payout_error(&DecidePayoutError::AlreadyDecided(
                 payout.status,
@@ -170,7 +177,7 @@ impl ConfirmableChange for DecisionOnPayout {
     ) -> Result<HttpResponse, ApiError> {
         let owner = service.operator_store.payouts.find_owner(self.payout_id).await?;
         let command = DecidePayout {
-            partner_id: owner.ok_or_else(not_found)?,
+            partner_id: owner.ok_or_else(PayoutId::not_found)?,
             payout_id: self.payout_id,
             decision: self.request.decision(self.outcome)?,
             operator: actor,
@@ -188,19 +195,15 @@ fn payout_body(payout: &Payout) -> Result<PayoutOfPartner<'_>, ApiError> {
     })
 }
 
-async fn find(service: &Service, payout_id: &str) -> Result<(PartnerId, PayoutId), ApiError> {
-    let payout_id = payout_id.parse().map_err(|_| not_found())?;
+async fn find(service: &Service, payout_id: &Id<PayoutId>) -> Result<(PartnerId, PayoutId), ApiError> {
+    let payout_id = payout_id.parse()?;
     let owner = service.operator_store.payouts.find_owner(payout_id).await?;
-    Ok((owner.ok_or_else(not_found)?, payout_id))
-}
-
-fn not_found() -> ApiError {
-    ApiError::new(Code::PayoutNotFound, "no such payout")
+    Ok((owner.ok_or_else(PayoutId::not_found)?, payout_id))
 }
 
 fn decide_payout_error(error: &DecidePayoutError) -> ApiError {
     match error {
-        DecidePayoutError::NotFound => not_found(),
+        DecidePayoutError::NotFound => PayoutId::not_found(),
         DecidePayoutError::AlreadyDecided(_) => ApiError::new(Code::PayoutNotPending, error.to_string()),
         DecidePayoutError::Flow(flow_error) => decision_error(flow_error),
     }

@@ -5,17 +5,18 @@
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::ids::OperatorSessionId;
-use vouchsafe_domain::operator::Role;
+use vouchsafe_domain::operator::{OperatorName, Role};
 use vouchsafe_domain::operator_session::SessionFilter;
 use vouchsafe_security::operator_token::TokenKind;
 use vouchsafe_store::operators::IssueLinkOutcome;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::sessions::SignInLink;
 
-use super::account::{check_exists, check_is_account, generate_token, operator_not_found, parse_name};
+use super::account::{check_exists, check_is_account, generate_token};
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::{Operator, check_sessions_permitted};
+use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
 
 /// `GET /sessions`: newest first. Admins see all of them, others their own.
@@ -37,12 +38,12 @@ pub(super) async fn list(
 pub(super) async fn end(
     service: web::Data<Service>,
     operator: Operator,
-    session_id: web::Path<String>,
+    session_id: Id<OperatorSessionId>,
 ) -> Result<HttpResponse, ApiError> {
-    let session_id: OperatorSessionId = session_id.parse().map_err(|_| session_not_found())?;
+    let session_id = session_id.parse()?;
     let operators = &service.operator_store.operators;
     let session = operators.find_session(session_id).await?;
-    let session = session.ok_or_else(session_not_found)?;
+    let session = session.ok_or_else(OperatorSessionId::not_found)?;
     check_own_or_admin(&operator, operator.is_named(&session.operator))?;
     operators.end_session(session_id, operator.audit_actor()).await?;
     Ok(HttpResponse::NoContent().finish())
@@ -52,11 +53,11 @@ pub(super) async fn end(
 pub(super) async fn issue_link(
     service: web::Data<Service>,
     operator: Operator,
-    name: web::Path<String>,
+    name: Id<OperatorName>,
 ) -> Result<HttpResponse, ApiError> {
     check_sessions_permitted(&service)?;
     check_is_account(&operator)?;
-    let name = parse_name(&name)?;
+    let name = name.parse()?;
     check_exists(&service, &name).await?;
     let is_own = operator.is_named(&name);
     check_own_or_admin(&operator, is_own)?;
@@ -79,7 +80,7 @@ pub(super) async fn issue_link(
         IssueLinkOutcome::Issued { expires_at } => Ok(HttpResponse::Created()
             .insert_header((CACHE_CONTROL, "no-store"))
             .json(SignInLink::new(name, &service.console_url, &token, expires_at))),
-        IssueLinkOutcome::OperatorNotFound => Err(operator_not_found()),
+        IssueLinkOutcome::OperatorNotFound => Err(OperatorName::not_found()),
         IssueLinkOutcome::OperatorDisabled => {
             let message = "the account is disabled; an admin can enable it again";
             Err(ApiError::new(Code::OperatorDisabled, message))
@@ -92,11 +93,4 @@ fn check_own_or_admin(operator: &Operator, is_own: bool) -> Result<(), ApiError>
         return Ok(());
     }
     operator.check_role(Role::Admin)
-}
-
-fn session_not_found() -> ApiError {
-    ApiError::new(
-        Code::OperatorSessionNotFound,
-        "no such session; GET /admin/v1/sessions lists those of the last 30 days",
-    )
 }

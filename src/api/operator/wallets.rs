@@ -31,6 +31,7 @@ use crate::api::ledger;
 use crate::api::list_request::ListRequest;
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::endpoint::bind;
+use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; wallets::OPERATIONS.len()] {
@@ -43,13 +44,13 @@ pub(super) fn endpoints() -> [Endpoint; wallets::OPERATIONS.len()] {
 }
 
 /// A request for a list of a partner.
-pub(super) type PartnerList<F> = (web::Data<Service>, Operator, web::Path<String>, ListRequest<F>);
+pub(super) type PartnerList<F> = (web::Data<Service>, Operator, Id<PartnerId>, ListRequest<F>);
 
 /// `GET /partners/{partner_id}/wallets`.
 async fn list(
     (service, _, partner_id, ListRequest { page, .. }): PartnerList<WholeList>,
 ) -> Result<HttpResponse, ApiError> {
-    let partner_id = partner_id::find(&service, &partner_id).await?.partner_id;
+    let partner_id = partner_id::find(&service, partner_id.parse()?).await?.partner_id;
     ledger::wallets(&service, partner_id, &page).await
 }
 
@@ -57,7 +58,7 @@ async fn list(
 async fn list_transactions(
     (service, _, partner_id, ListRequest { page, filter }): PartnerList<TransactionFilter>,
 ) -> Result<HttpResponse, ApiError> {
-    let partner_id = partner_id::find(&service, &partner_id).await?.partner_id;
+    let partner_id = partner_id::find(&service, partner_id.parse()?).await?.partner_id;
     ledger::transactions(&service.operator_store, partner_id, &page, filter).await
 }
 
@@ -75,7 +76,8 @@ async fn post(
     kind: LedgerKind,
 ) -> Result<HttpResponse, ApiError> {
     let (partner_id, currency) = wallet.into_inner();
-    let partner_id = partner_id::find(&service, &partner_id).await?.partner_id;
+    let partner_id = partner_id.parse().map_err(|_| PartnerId::not_found())?;
+    let partner_id = partner_id::find(&service, partner_id).await?.partner_id;
     let currency: Currency = currency
         .parse()
         .map_err(|error: InvalidMoney| ApiError::invalid_field("currency", error.to_string()))?;

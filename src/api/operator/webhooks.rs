@@ -5,8 +5,8 @@
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::delivery::attempt::AttemptFilter;
 use vouchsafe_domain::delivery::view::DeliveryFilter;
+use vouchsafe_domain::ids::{DeliveryId, WebhookId};
 use vouchsafe_domain::webhook::WebhookFilter;
-use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::webhooks as operations;
 use vouchsafe_wire::operator::webhooks::{DeliveryWithPayload, WebhookOfPartner};
 use vouchsafe_wire::partner::webhooks::request::ReplayEventsBody;
@@ -18,6 +18,7 @@ use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
 use crate::api::operator::endpoint::bind;
 use crate::api::partner::webhooks;
+use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; operations::OPERATIONS.len()] {
@@ -52,11 +53,11 @@ async fn list_webhooks(
 async fn get_webhook(
     service: web::Data<Service>,
     _operator: Operator,
-    webhook_id: web::Path<String>,
+    webhook_id: Id<WebhookId>,
 ) -> Result<HttpResponse, ApiError> {
-    let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
+    let webhook_id = webhook_id.parse()?;
     let webhook = service.operator_store.webhooks.find(None, webhook_id).await?;
-    let webhook = webhook.ok_or_else(webhooks::not_found)?;
+    let webhook = webhook.ok_or_else(WebhookId::not_found)?;
     Ok(HttpResponse::Ok().json(WebhookOfPartner::from(webhook)))
 }
 
@@ -64,12 +65,12 @@ async fn get_webhook(
 async fn enable(
     service: web::Data<Service>,
     operator: Operator,
-    webhook_id: web::Path<String>,
+    webhook_id: Id<WebhookId>,
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.audit_actor();
-    let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
+    let webhook_id = webhook_id.parse()?;
     let enabled = service.operator_store.webhooks.enable(webhook_id, actor).await?;
-    let enabled = enabled.ok_or_else(webhooks::not_found)?;
+    let enabled = enabled.ok_or_else(WebhookId::not_found)?;
     service.deliveries.release(webhook_id).await;
     Ok(HttpResponse::Ok().json(WebhookOfPartner::from(enabled)))
 }
@@ -78,16 +79,16 @@ async fn enable(
 async fn retry(
     service: web::Data<Service>,
     operator: Operator,
-    webhook_id: web::Path<String>,
+    webhook_id: Id<WebhookId>,
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.audit_actor();
-    let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
+    let webhook_id = webhook_id.parse()?;
     let webhook = service
         .operator_store
         .webhooks
         .retry(None, webhook_id, actor)
         .await?;
-    let webhook = webhook.ok_or_else(webhooks::not_found)?;
+    let webhook = webhook.ok_or_else(WebhookId::not_found)?;
     webhooks::notify_of_retry(&service, &webhook).await;
     Ok(HttpResponse::Accepted().json(WebhookOfPartner::from(webhook)))
 }
@@ -96,15 +97,15 @@ async fn retry(
 async fn replay_events(
     service: web::Data<Service>,
     operator: Operator,
-    webhook_id: web::Path<String>,
+    webhook_id: Id<WebhookId>,
     Json(body): Json<ReplayEventsBody>,
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.audit_actor();
-    let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
+    let webhook_id = webhook_id.parse()?;
     let replay_request = body.validate(service.clock.now())?;
     let store = &service.operator_store;
     let webhook = store.webhooks.find(None, webhook_id).await?;
-    let webhook = webhook.ok_or_else(webhooks::not_found)?;
+    let webhook = webhook.ok_or_else(WebhookId::not_found)?;
     let replay = store
         .deliveries
         .replay_events(webhook.partner_id, webhook_id, replay_request, actor);
@@ -115,12 +116,12 @@ async fn replay_events(
 async fn list_attempts(
     service: web::Data<Service>,
     _operator: Operator,
-    webhook_id: web::Path<String>,
+    webhook_id: Id<WebhookId>,
     ListRequest { page, filter }: ListRequest<AttemptFilter>,
 ) -> Result<HttpResponse, ApiError> {
-    let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
+    let webhook_id = webhook_id.parse()?;
     let webhook = service.operator_store.webhooks.find(None, webhook_id).await?;
-    webhook.ok_or_else(webhooks::not_found)?;
+    webhook.ok_or_else(WebhookId::not_found)?;
     webhooks::attempts_response(
         &service.operator_store,
         webhook_id,
@@ -148,37 +149,33 @@ async fn list_deliveries(
 async fn get_delivery(
     service: web::Data<Service>,
     _operator: Operator,
-    delivery_id: web::Path<String>,
+    delivery_id: Id<DeliveryId>,
 ) -> Result<HttpResponse, ApiError> {
-    let delivery_id = delivery_id.parse().map_err(|_| delivery_not_found())?;
+    let delivery_id = delivery_id.parse()?;
     let found = service
         .operator_store
         .deliveries
         .find_with_event(delivery_id)
         .await?;
-    let (delivery, event) = found.ok_or_else(delivery_not_found)?;
+    let (delivery, event) = found.ok_or_else(DeliveryId::not_found)?;
     let payload = event.and_then(|event| event.events.envelope(event.number));
     Ok(HttpResponse::Ok().json(DeliveryWithPayload { delivery, payload }))
-}
-
-fn delivery_not_found() -> ApiError {
-    ApiError::new(Code::DeliveryNotFound, "no such delivery")
 }
 
 /// `POST /deliveries/{delivery_id}/replay`: sends the delivery again, with a new retry window of 24 hours.
 async fn replay(
     service: web::Data<Service>,
     operator: Operator,
-    delivery_id: web::Path<String>,
+    delivery_id: Id<DeliveryId>,
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.audit_actor();
-    let delivery_id = delivery_id.parse().map_err(|_| delivery_not_found())?;
+    let delivery_id = delivery_id.parse()?;
     let replayed = service
         .operator_store
         .deliveries
         .replay(delivery_id, actor)
         .await?;
-    let replayed = replayed.ok_or_else(delivery_not_found)?;
+    let replayed = replayed.ok_or_else(DeliveryId::not_found)?;
     service.deliveries.wake(replayed.webhook_id).await;
     Ok(HttpResponse::Ok().json(replayed))
 }

@@ -3,20 +3,22 @@
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::audit_log::AuditFilter;
+use vouchsafe_domain::ids::OrderId;
 use vouchsafe_wire::partner::voucher_access::VoucherAccessBody;
 
 use super::orders;
 use crate::api::error::ApiError;
 use crate::api::list_request::list_response;
 use crate::api::partner::authenticated_list::AuthenticatedList;
+use crate::api::path_id::Id;
 use crate::service::Service;
 
 pub(super) async fn list(
     service: web::Data<Service>,
     AuthenticatedList { caller, page, .. }: AuthenticatedList,
-    order_id: web::Path<String>,
+    order_id: Id<OrderId>,
 ) -> Result<HttpResponse, ApiError> {
-    let (partner_id, order_id) = (caller.partner_id(), orders::parse_id(&order_id)?);
+    let (partner_id, order_id) = (caller.partner_id(), order_id.parse()?);
     let status = service
         .partner_store
         .orders

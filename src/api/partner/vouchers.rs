@@ -7,25 +7,27 @@ use std::sync::Arc;
 
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::{HttpRequest, HttpResponse, web};
+use vouchsafe_domain::ids::OrderId;
 use vouchsafe_security::vault::seal::Vault;
 use vouchsafe_store::{CodeRetrieval, RetrievalOutcome, SealedVoucher};
+use vouchsafe_telemetry::trace;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::vouchers::{VoucherCodeBody, VoucherCodesBody};
 
 use super::orders;
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{VerifiedRequest, Vouchers};
+use crate::api::path_id::Id;
 use crate::api::request_outcome::{self, RequestOutcome};
 use crate::service::Service;
-use vouchsafe_telemetry::trace;
 
 pub(super) async fn get(
     service: web::Data<Service>,
     request: HttpRequest,
     signed: VerifiedRequest<Vouchers>,
-    order_id: web::Path<String>,
+    order_id: Id<OrderId>,
 ) -> Result<HttpResponse, ApiError> {
-    let order_id = orders::parse_id(&order_id)?;
+    let order_id = order_id.parse()?;
     let retrieval = CodeRetrieval {
         partner_id: signed.caller.partner_id(),
         order_id,

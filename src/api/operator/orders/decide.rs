@@ -24,15 +24,12 @@ use crate::api::operator::confirmable_change::{
     ChangeDescription, ConfirmableChange, submit, to_description,
 };
 use crate::api::operator::decision::decision_error;
+use crate::api::path_id::Id;
 use crate::service::Service;
 
 /// A decision on an order.
-pub(in crate::api::operator) type DecisionRequest = (
-    web::Data<Service>,
-    Operator,
-    web::Path<String>,
-    Json<ReasonRequest>,
-);
+pub(in crate::api::operator) type DecisionRequest =
+    (web::Data<Service>, Operator, Id<OrderId>, Json<ReasonRequest>);
 
 /// `POST /orders/{order_id}/approve`.
 pub(in crate::api::operator) async fn approve(

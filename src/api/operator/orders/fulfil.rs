@@ -35,6 +35,7 @@ use crate::api::operator::confirmable_change::{
 };
 use crate::api::operator::decision::decision_error;
 use crate::api::operator::stock::ingest::{self, CodeState, KnownCodes};
+use crate::api::path_id::Id;
 use crate::service::Service;
 
 /// An order line that needs vouchers, and its purchase.
@@ -48,7 +49,7 @@ struct PendingLine {
 pub(in crate::api::operator) async fn fulfil(
     service: web::Data<Service>,
     operator: Operator,
-    order_id: web::Path<String>,
+    order_id: Id<OrderId>,
     Json(request): Json<FulfilRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let order = find(&service, &order_id).await?;

@@ -1,14 +1,15 @@
 //! `/drifts`: differences between a vendor's records and our purchases, and their resolution.
 
 use actix_web::{HttpResponse, web};
+use vouchsafe_domain::ids::DriftId;
 use vouchsafe_domain::reconciliation::drift::{DriftFilter, ResolveDriftRequest};
-use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::reconciliation::drifts::{DriftBody, ResolveRequest};
 
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
+use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
 
 /// `GET /drifts`.
@@ -29,13 +30,13 @@ pub(in crate::api::operator) async fn list(
 pub(in crate::api::operator) async fn resolve(
     service: web::Data<Service>,
     operator: Operator,
-    drift_id: web::Path<String>,
+    drift_id: Id<DriftId>,
     Json(request): Json<ResolveRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.audit_actor();
     let resolution = request.validate_resolution()?;
     let resolve_request = ResolveDriftRequest {
-        drift_id: drift_id.parse().map_err(|_| drift_not_found())?,
+        drift_id: drift_id.parse()?,
         resolution,
         reason: request.validate_reason()?,
     };
@@ -44,9 +45,5 @@ pub(in crate::api::operator) async fn resolve(
         .drifts
         .resolve(resolve_request, actor)
         .await?;
-    Ok(HttpResponse::Ok().json(DriftBody::from(drift.ok_or_else(drift_not_found)?)))
-}
-
-fn drift_not_found() -> ApiError {
-    ApiError::new(Code::DriftNotFound, "no such drift")
+    Ok(HttpResponse::Ok().json(DriftBody::from(drift.ok_or_else(DriftId::not_found)?)))
 }

@@ -3,23 +3,25 @@
 use actix_web::{HttpResponse, web};
 use time::Duration;
 use vouchsafe_actors::flows::{CancelError, CancelOrder, cancel_order};
+use vouchsafe_domain::ids::OrderId;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::orders::body::OrderBody;
 use vouchsafe_wire::partner::orders::cancel::parse_reason;
 use vouchsafe_wire::partner::orders::cap_error::CapError;
 
-use super::{not_found, parse_id};
+use super::not_found;
 use crate::api::error::{ApiError, keyed_request_error};
 use crate::api::middleware::authentication::{General, VerifiedRequest};
+use crate::api::path_id::Id;
 use crate::service::Service;
 
 /// Cancels an order. Idempotent: a repeated call returns the refunded order.
 pub(in crate::api::partner) async fn cancel(
     service: web::Data<Service>,
-    order_id: web::Path<String>,
+    order_id: Id<OrderId>,
     signed: VerifiedRequest<General>,
 ) -> Result<HttpResponse, ApiError> {
-    let order_id = parse_id(&order_id)?;
+    let order_id = order_id.parse()?;
     let partner = &signed.caller.partner;
     let command = CancelOrder {
         partner_id: partner.partner_id,
@@ -39,11 +41,7 @@ pub(in crate::api::partner) async fn cancel(
     Ok(HttpResponse::Ok().json(OrderBody::of(&order)?))
 }
 
-fn cancel_error(
-    error: &CancelError,
-    order_id: vouchsafe_domain::ids::OrderId,
-    service: &Service,
-) -> ApiError {
+fn cancel_error(error: &CancelError, order_id: OrderId, service: &Service) -> ApiError {
     match error {
         CancelError::NotFound => not_found(order_id),
         CancelError::Cap(exceeded) => CapError::of(exceeded, service.clock.now()).into(),

@@ -6,6 +6,7 @@ mod long_poll;
 
 use actix_web::http::header::{CONTENT_TYPE, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
+pub(super) use list::list;
 use vouchsafe_actors::flows::{
     self, OrderCaps, OrderRefusal, OrderResponseEncoder, PlaceOrder, PlaceOrderError,
 };
@@ -25,9 +26,9 @@ use crate::api::error::{ApiError, keyed_request_error};
 use crate::api::header::header_value;
 use crate::api::middleware::authentication::{AuthenticatedCaller, Orders, VerifiedRequest};
 use crate::api::middleware::sandbox_observer;
+use crate::api::path_id::Id;
 use crate::api::request_outcome::{self, OrderAnswer, RequestOutcome};
 use crate::service::Service;
-pub(super) use list::list;
 
 pub(super) async fn place(
     service: web::Data<Service>,
@@ -100,10 +101,10 @@ fn observed_products(request: &HttpRequest, order: &RequestedOrder) -> Vec<Strin
 pub(super) async fn get(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
-    order_id: web::Path<String>,
+    order_id: Id<OrderId>,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let order_id = parse_id(&order_id)?;
+    let order_id = order_id.parse()?;
     let preferences = request.headers().get_all(PREFER);
     let requested = WaitPreference::requested(preferences.filter_map(|line| line.to_str().ok()));
     let (order, granted) = long_poll::read_order(&service, &request, &caller, order_id, requested).await?;
@@ -114,12 +115,6 @@ pub(super) async fn get(
         response.insert_header((PREFERENCE_APPLIED, wait.applied()));
     }
     Ok(response.body(body))
-}
-
-/// Parses the order id in a path.
-pub(in crate::api) fn parse_id(text: &str) -> Result<OrderId, ApiError> {
-    text.parse()
-        .map_err(|_| ApiError::new(Code::OrderNotFound, "no such order; check the id"))
 }
 
 pub(in crate::api) fn not_found(order_id: OrderId) -> ApiError {

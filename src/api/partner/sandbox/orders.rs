@@ -14,7 +14,8 @@ use vouchsafe_wire::partner::sandbox::parse_quantity;
 
 use crate::api::error::{ApiError, keyed_request_error};
 use crate::api::middleware::authentication::{General, VerifiedRequest};
-use crate::api::partner::orders::{not_found, parse_id};
+use crate::api::partner::orders::not_found;
+use crate::api::path_id::Id;
 use crate::service::Service;
 
 /// Reason of a decision, in the order's timeline and in the audit log.
@@ -25,7 +26,7 @@ const REASON: &str = "decided by the partner in the sandbox";
 const CLAIM_ATTEMPTS: u32 = 20;
 const CLAIM_PAUSE: Duration = Duration::from_millis(50);
 
-type OrderRequest = (web::Data<Service>, web::Path<String>, VerifiedRequest<General>);
+type OrderRequest = (web::Data<Service>, Id<OrderId>, VerifiedRequest<General>);
 
 pub(super) async fn approve(request: OrderRequest) -> Result<HttpResponse, ApiError> {
     decide(request, true).await
@@ -36,7 +37,7 @@ pub(super) async fn reject(request: OrderRequest) -> Result<HttpResponse, ApiErr
 }
 
 async fn decide((service, order_id, signed): OrderRequest, approved: bool) -> Result<HttpResponse, ApiError> {
-    let order_id = parse_id(&order_id)?;
+    let order_id = order_id.parse()?;
     let command = DecideOrder {
         partner_id: signed.caller.partner_id(),
         order_id,
@@ -58,7 +59,7 @@ async fn decide((service, order_id, signed): OrderRequest, approved: bool) -> Re
 
 /// Makes the mock vendor deliver the next vouchers.
 pub(super) async fn advance((service, order_id, signed): OrderRequest) -> Result<HttpResponse, ApiError> {
-    let order_id = parse_id(&order_id)?;
+    let order_id = order_id.parse()?;
     let quantity = parse_quantity(&signed.body)?;
     let order = start(&service, signed.caller.partner_id(), order_id).await?;
     let mut missing = quantity;
@@ -74,7 +75,7 @@ pub(super) async fn advance((service, order_id, signed): OrderRequest) -> Result
 
 /// Makes the mock vendor refuse the rest, which is refunded.
 pub(super) async fn fail((service, order_id, signed): OrderRequest) -> Result<HttpResponse, ApiError> {
-    let order_id = parse_id(&order_id)?;
+    let order_id = order_id.parse()?;
     let partner_id = signed.caller.partner_id();
     let order = start(&service, partner_id, order_id).await?;
     for (purchase_id, _) in open_purchases(&service, &order).await? {

@@ -9,18 +9,19 @@ use vouchsafe_wire::partner::webhooks::body::WebhookBody;
 use vouchsafe_wire::partner::webhooks::replay::ReplayResultBody;
 use vouchsafe_wire::partner::webhooks::request;
 
-use super::{generate_secret, not_found, parse_id, with_secret};
+use super::{generate_secret, with_secret};
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{General, VerifiedRequest};
+use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
 
 /// The body is optional.
 pub(in crate::api::partner) async fn rotate(
     service: web::Data<Service>,
-    webhook_id: web::Path<String>,
+    webhook_id: Id<WebhookId>,
     signed: VerifiedRequest<General>,
 ) -> Result<HttpResponse, ApiError> {
-    let webhook_id = parse_id(&webhook_id)?;
+    let webhook_id = webhook_id.parse()?;
     let partner_id = signed.caller.partner_id();
     let overlap_s = request::parse_overlap(&signed.body)?;
     let (secret, sealed) = generate_secret(&service, webhook_id).await?;
@@ -36,31 +37,31 @@ pub(in crate::api::partner) async fn rotate(
         .webhooks
         .rotate_secret(rotation, actor)
         .await?;
-    rotated.ok_or_else(not_found)?;
+    rotated.ok_or_else(WebhookId::not_found)?;
     service.deliveries.release(webhook_id).await;
     let webhook = service
         .partner_store
         .webhooks
         .find(Some(partner_id), webhook_id)
         .await?;
-    let webhook = webhook.ok_or_else(not_found)?;
+    let webhook = webhook.ok_or_else(WebhookId::not_found)?;
     Ok(with_secret(HttpResponse::Ok(), &webhook, &secret))
 }
 
 /// Attempts everything that waits at once.
 pub(in crate::api::partner) async fn retry(
     service: web::Data<Service>,
-    webhook_id: web::Path<String>,
+    webhook_id: Id<WebhookId>,
     signed: VerifiedRequest<General>,
 ) -> Result<HttpResponse, ApiError> {
-    let webhook_id = parse_id(&webhook_id)?;
+    let webhook_id = webhook_id.parse()?;
     let (partner_id, actor) = (signed.caller.partner_id(), signed.caller.audit_actor());
     let webhook = service
         .partner_store
         .webhooks
         .retry(Some(partner_id), webhook_id, actor)
         .await?;
-    let webhook = webhook.ok_or_else(not_found)?;
+    let webhook = webhook.ok_or_else(WebhookId::not_found)?;
     notify_of_retry(&service, &webhook).await;
     Ok(HttpResponse::Accepted().json(WebhookBody::of(&webhook, None)))
 }
@@ -77,10 +78,10 @@ pub(in crate::api) async fn notify_of_retry(service: &Service, webhook: &Webhook
 /// Delivers events again, with a new retry period of 24 hours.
 pub(in crate::api::partner) async fn replay(
     service: web::Data<Service>,
-    webhook_id: web::Path<String>,
+    webhook_id: Id<WebhookId>,
     signed: VerifiedRequest<General>,
 ) -> Result<HttpResponse, ApiError> {
-    let webhook_id = parse_id(&webhook_id)?;
+    let webhook_id = webhook_id.parse()?;
     let replay_request = request::parse_replay(&signed.body, service.clock.now())?;
     let (partner_id, actor) = (signed.caller.partner_id(), signed.caller.audit_actor());
     let replay =
@@ -102,7 +103,7 @@ pub(in crate::api) async fn replay_response(
             service.deliveries.wake(webhook_id).await;
             Ok(HttpResponse::Accepted().json(ReplayResultBody { replayed }))
         }
-        ReplayOutcome::WebhookNotFound => Err(not_found()),
+        ReplayOutcome::WebhookNotFound => Err(WebhookId::not_found()),
         ReplayOutcome::EventNotFound => Err(crate::api::partner::events::not_found()),
         ReplayOutcome::TooManyEvents => Err(ApiError::invalid_field(
             "from",

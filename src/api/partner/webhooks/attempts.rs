@@ -7,24 +7,24 @@ use vouchsafe_domain::ids::WebhookId;
 use vouchsafe_store::PgStore;
 use vouchsafe_wire::page::PageRequest;
 
-use super::{not_found, parse_id};
 use crate::api::error::ApiError;
 use crate::api::list_request::list_response;
 use crate::api::partner::authenticated_list::AuthenticatedList;
+use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
 
 pub(in crate::api::partner) async fn list(
     service: web::Data<Service>,
-    webhook_id: web::Path<String>,
+    webhook_id: Id<WebhookId>,
     AuthenticatedList { caller, page, filter }: AuthenticatedList<AttemptFilter>,
 ) -> Result<HttpResponse, ApiError> {
-    let webhook_id = parse_id(&webhook_id)?;
+    let webhook_id = webhook_id.parse()?;
     let store = &service.partner_store;
     let own = store
         .webhooks
         .find_target(caller.partner_id(), webhook_id)
         .await?;
-    own.ok_or_else(not_found)?;
+    own.ok_or_else(WebhookId::not_found)?;
     attempts_response(store, webhook_id, &page, filter, service.clock.now()).await
 }
 

@@ -26,6 +26,7 @@ use crate::api::error::ApiError;
 use crate::api::list_request::list_response;
 use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::api::partner::authenticated_list::AuthenticatedList;
+use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
 
 /// Registers an endpoint, or updates the one with this id or URL.
@@ -66,7 +67,7 @@ pub(super) async fn put(
             service.deliveries.release(webhook.webhook_id).await;
             Ok(HttpResponse::Ok().json(WebhookBody::of(&webhook, None)))
         }
-        PutWebhookOutcome::NotFound => Err(not_found()),
+        PutWebhookOutcome::NotFound => Err(WebhookId::not_found()),
         PutWebhookOutcome::UrlTaken => Err(ApiError::invalid_field(
             "url",
             "another of your endpoints has this URL; update that one",
@@ -104,10 +105,10 @@ pub(super) async fn list(
 
 pub(super) async fn remove(
     service: web::Data<Service>,
-    webhook_id: web::Path<String>,
+    webhook_id: Id<WebhookId>,
     signed: VerifiedRequest<General>,
 ) -> Result<HttpResponse, ApiError> {
-    let webhook_id = parse_id(&webhook_id)?;
+    let webhook_id = webhook_id.parse()?;
     let partner_id = signed.caller.partner_id();
     let actor = signed.caller.audit_actor();
     let url_key = service.keyring.vault().fingerprints().clone();
@@ -117,7 +118,7 @@ pub(super) async fn remove(
         .remove(partner_id, webhook_id, url_key, actor)
         .await?
     {
-        return Err(not_found());
+        return Err(WebhookId::not_found());
     }
     service.deliveries.release(webhook_id).await;
     Ok(HttpResponse::NoContent().finish())
@@ -142,16 +143,4 @@ async fn generate_secret(
         .seal_webhook_secret(webhook_id.as_uuid(), &secret)
         .map_err(|error| unavailable(&error))?;
     Ok((secret, sealed))
-}
-
-fn parse_id(text: &str) -> Result<WebhookId, ApiError> {
-    text.parse().map_err(|_| not_found())
-}
-
-/// The error for an unknown endpoint, or one of another partner.
-pub(in crate::api) fn not_found() -> ApiError {
-    ApiError::new(
-        Code::WebhookNotFound,
-        "no such webhook endpoint; GET /webhooks lists yours",
-    )
 }

@@ -19,20 +19,20 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::webhooks::request;
 use vouchsafe_wire::partner::webhooks::test::{TestAttempts, TestResultBody, is_accepted};
 
-use super::{not_found, parse_id};
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{General, VerifiedRequest};
+use crate::api::path_id::{Id, PathId as _};
 use crate::api::request_outcome::{self, RequestOutcome, WebhookTest};
 use crate::service::Service;
 
 /// Delivers a sample event now and returns the result. The body is optional.
 pub(in crate::api::partner) async fn test(
     service: web::Data<Service>,
-    webhook_id: web::Path<String>,
+    webhook_id: Id<WebhookId>,
     request: HttpRequest,
     signed: VerifiedRequest<General>,
 ) -> Result<HttpResponse, ApiError> {
-    let webhook_id = parse_id(&webhook_id)?;
+    let webhook_id = webhook_id.parse()?;
     let partner_id = signed.caller.partner_id();
     let event = request::parse_test_event(&signed.body)?;
     let target = service
@@ -40,7 +40,7 @@ pub(in crate::api::partner) async fn test(
         .webhooks
         .find_target(partner_id, webhook_id)
         .await?;
-    let target = Arc::new(target.ok_or_else(not_found)?);
+    let target = Arc::new(target.ok_or_else(WebhookId::not_found)?);
     let serialization_error = || {
         ApiError::new(
             Code::InternalError,
