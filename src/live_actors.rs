@@ -7,13 +7,13 @@ use time::OffsetDateTime;
 use vouchsafe_actors::ports::vendors::VendorId;
 use vouchsafe_actors::supervisor::{ActorDetails, ActorScan, ActorState, ActorStats, BusyActor};
 use vouchsafe_wire::operator::actors::{
-    self as wire, ActorKind, ActorKindSummary, ActorList, ActorReading, ActorsQuery, LastError, LiveActor,
+    self as wire, ActorKind, ActorKindSummary, ActorReading, ActorsQuery, LastError, LiveActor, LiveActors,
 };
 
 use crate::service::Service;
 
 /// The actors of this node: totals by kind and the busiest ones.
-pub(crate) fn list_actors(service: &Service, query: ActorsQuery) -> ActorList {
+pub(crate) fn list_actors(service: &Service, query: ActorsQuery) -> LiveActors {
     let (engine, limit) = (&service.engine, query.limit.get());
     let now = service.clock.now();
     let of_kind = |kind| match kind {
@@ -25,7 +25,7 @@ pub(crate) fn list_actors(service: &Service, query: ActorsQuery) -> ActorList {
     let kinds = ActorKind::VARIANTS.iter().copied();
     let requested = kinds.filter(|kind| query.kind.is_none_or(|requested| requested == *kind));
     let (sums, busiest): (Vec<_>, Vec<_>) = requested.map(of_kind).unzip();
-    let mut list = ActorList::new(sums, busiest.into_iter().flatten().collect(), limit);
+    let mut list = LiveActors::new(sums, busiest.into_iter().flatten().collect(), limit);
     service.live.actor_histories.add_rates(&mut list.data);
     list
 }
@@ -44,7 +44,7 @@ pub(crate) fn find_actor(service: &Service, kind: ActorKind, key: &str) -> Optio
 }
 
 /// Adds to the histories of the busiest actors and of those that somebody has looked at.
-pub(crate) fn record_actors(service: &Service, busiest: &ActorList) {
+pub(crate) fn record_actors(service: &Service, busiest: &LiveActors) {
     let histories = &service.live.actor_histories;
     histories.record(
         &busiest.data,

@@ -25,7 +25,7 @@ use vouchsafe_sign_in::oidc::OidcProvider;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{PgNode, PgStore, SharedLimits};
 use vouchsafe_webhooks::{AttemptLogWriter, HttpSender};
-use vouchsafe_wire::operator::settings::EffectiveSetting;
+use vouchsafe_wire::operator::settings::Setting;
 
 use crate::connections::ClientLimits;
 use crate::live::Live;
@@ -88,7 +88,7 @@ pub(crate) struct Service {
     pub(crate) vendor_network: VendorNetwork,
     pub(crate) reconciliation_preview: Preview,
     /// The settings in force, without secrets.
-    pub(crate) settings: Vec<EffectiveSetting>,
+    pub(crate) settings: Vec<Setting>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
     pub(crate) refusals: RefusalLog,

@@ -42,7 +42,7 @@ use vouchsafe_security::secret::expose_setting;
 use vouchsafe_store::{DatabaseUrlError, parse_database_url};
 use vouchsafe_telemetry::{LogFormat, TelemetrySettings};
 use vouchsafe_webhooks::LoopbackTargets;
-use vouchsafe_wire::operator::settings::EffectiveSetting;
+use vouchsafe_wire::operator::settings::Setting;
 
 /// Settings of the service.
 #[derive(Debug, Clone, Args)]
@@ -206,7 +206,7 @@ pub struct ServeSettings {
 
     /// All settings with their sources, for operators.
     #[arg(skip)]
-    pub(crate) effective: Vec<EffectiveSetting>,
+    pub(crate) effective: Vec<Setting>,
 
     /// Log level, or a filter such as `info,vouchsafe=debug`.
     #[arg(long, env = "VOUCHSAFE_LOG", default_value = "info", value_name = "FILTER")]

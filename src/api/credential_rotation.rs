@@ -7,7 +7,7 @@ use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_security::credential::{self, ApiKeyPair};
 use vouchsafe_store::{AuditActor, Credentials, RotationOutcome, RotationRequest, RotationResult};
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::partner::credentials::RotatedCredentialBody;
+use vouchsafe_wire::partner::credentials::RotatedCredential;
 
 use super::error::ApiError;
 use crate::config_change;
@@ -103,7 +103,7 @@ fn apply(service: &Service, rotation: &RotationResult) {
 fn rotated_response(key_pair: &ApiKeyPair, rotation: &RotationResult) -> HttpResponse {
     HttpResponse::Created()
         .insert_header((CACHE_CONTROL, "no-store"))
-        .json(RotatedCredentialBody::of(
+        .json(RotatedCredential::of(
             rotation.next.credential_id,
             key_pair,
             rotation.previous_ends_at,

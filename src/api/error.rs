@@ -9,7 +9,7 @@ use bytes::Bytes;
 use vouchsafe_actors::flows::FlowError;
 use vouchsafe_domain::store_error::Unavailable;
 use vouchsafe_store::{InvalidMac, StoreError};
-use vouchsafe_wire::error_body::{ErrorBody, FieldError, InvalidRequest};
+use vouchsafe_wire::error_body::{ErrorBody, ErrorDetail, InvalidRequest};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::orders::cap_error::CapError;
 
@@ -21,7 +21,7 @@ pub(crate) struct ApiError {
     pub(crate) code: Code,
     /// For humans: what happened and what to do.
     pub(crate) message: String,
-    pub(crate) details: Vec<FieldError>,
+    pub(crate) details: Vec<ErrorDetail>,
     /// Value of `Retry-After` in seconds.
     pub(crate) retry_after_s: Option<u32>,
     /// What the request changes may be committed. Reads and requests that can be repeated report that the service is unavailable.

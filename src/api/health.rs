@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use actix_web::{HttpResponse, web};
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::health::{GET_HEALTH, GET_READINESS, HEAD_HEALTH, HEAD_READINESS, HealthBody};
+use vouchsafe_wire::health::{GET_HEALTH, GET_READINESS, HEAD_HEALTH, HEAD_READINESS, Health};
 
 use super::endpoint::Endpoint;
 use super::error::ApiError;
@@ -25,7 +25,7 @@ pub(super) fn endpoints() -> [Endpoint; 4] {
 
 /// `GET /healthz`.
 async fn liveness() -> HttpResponse {
-    HttpResponse::Ok().json(HealthBody::ALIVE)
+    HttpResponse::Ok().json(Health::ALIVE)
 }
 
 /// `GET /readyz`.
@@ -39,7 +39,7 @@ async fn readiness(service: web::Data<Service>) -> Result<HttpResponse, ApiError
     } else if !service.node.has_renewed_lease() && !service.engine.has_committed() {
         "the node's lease cannot be renewed"
     } else {
-        return Ok(HttpResponse::Ok().json(HealthBody::ready(stock_quarantined)));
+        return Ok(HttpResponse::Ok().json(Health::ready(stock_quarantined)));
     };
     Err(not_ready(reason))
 }

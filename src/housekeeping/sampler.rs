@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use vouchsafe_wire::operator::actors::{ActorList, ActorsQuery};
+use vouchsafe_wire::operator::actors::{ActorsQuery, LiveActors};
 use vouchsafe_wire::operator::live::LiveEvent;
 
 use super::ticker;
@@ -22,7 +22,7 @@ const SCAN_SHARE: u32 = 100;
 /// [`SCAN_SHARE`] permits. Never returns.
 pub(super) async fn sample(service: &Service) {
     let mut tick = ticker(SAMPLE_INTERVAL);
-    let mut actors = ActorList::default();
+    let mut actors = LiveActors::default();
     let mut next_scan = Instant::now();
     for second in (0..ACTOR_READING).cycle() {
         tick.tick().await;

@@ -4,7 +4,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_webhooks::LoopbackTargets;
-use vouchsafe_wire::operator::settings::{EffectiveSetting, SettingSource};
+use vouchsafe_wire::operator::settings::{Setting, SettingSource};
 
 use super::ServeSettings;
 
@@ -15,7 +15,7 @@ pub(crate) fn effective_settings(
     matches: &ArgMatches,
     file: &[(String, String)],
     serve: &ServeSettings,
-) -> Vec<EffectiveSetting> {
+) -> Vec<Setting> {
     let mut settings = explicit_settings(command, matches, file);
     for (name, value) in derived_values(serve) {
         if let Some(setting) = settings.iter_mut().find(|setting| setting.name == name) {
@@ -66,11 +66,7 @@ fn on_or_off(is_on: bool) -> String {
     if is_on { "on" } else { "off" }.to_owned()
 }
 
-fn explicit_settings(
-    command: &Command,
-    matches: &ArgMatches,
-    file: &[(String, String)],
-) -> Vec<EffectiveSetting> {
+fn explicit_settings(command: &Command, matches: &ArgMatches, file: &[(String, String)]) -> Vec<Setting> {
     let settings = command.get_arguments().filter_map(|argument| {
         let name = argument.get_env()?.to_str()?;
         let id = argument.get_id().as_str();
@@ -89,7 +85,7 @@ fn explicit_settings(
                 .collect::<Vec<_>>()
                 .join(",")
         });
-        Some(EffectiveSetting {
+        Some(Setting {
             name: name.to_owned(),
             value: values.filter(|value| !value.is_empty()),
             is_secret,

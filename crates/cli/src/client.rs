@@ -10,7 +10,7 @@ use reqwest::{Client, Identity, RequestBuilder, StatusCode, Url};
 use serde::Deserialize;
 use vouchsafe_security::secret_file;
 use vouchsafe_security::secure_url::is_loopback;
-use vouchsafe_wire::error_body::FieldError;
+use vouchsafe_wire::error_body::ErrorDetail;
 
 use super::advice::find_advice;
 use super::exit::{UnreachableError, UsageError};
@@ -159,7 +159,7 @@ struct ErrorFields {
     code: String,
     message: String,
     #[serde(default)]
-    details: Vec<FieldError>,
+    details: Vec<ErrorDetail>,
 }
 
 impl ErrorResponse {

@@ -2,10 +2,9 @@
 
 use clap::Subcommand;
 use vouchsafe_wire::operator::credentials::{
-    ISSUE_CREDENTIAL, IssueCredentialRequest, LIST_CREDENTIALS, REVOKE_CREDENTIAL, ROTATE_CREDENTIAL,
-    RevocationQuery,
+    ISSUE_CREDENTIAL, LIST_CREDENTIALS, NewCredential, REVOKE_CREDENTIAL, ROTATE_CREDENTIAL, RevocationQuery,
 };
-use vouchsafe_wire::partner::credentials::RotateCredentialBody;
+use vouchsafe_wire::partner::credentials::RotateRequest;
 use vouchsafe_wire::query;
 
 use super::admin::{AdminClient, ListArgs, RequestArgs};
@@ -31,7 +30,7 @@ pub enum Action {
         "vouchsafe credential issue PARTNER_ID --allow 203.0.113.7",
         "vouchsafe credential issue PARTNER_ID --scope orders --scope codes",
     ])]
-    Issue(RequestArgs<PartnerRef, IssueCredentialRequest>),
+    Issue(RequestArgs<PartnerRef, NewCredential>),
     /// List the credentials of a partner, newest first, including revoked ones.
     #[command(after_help = examples!["vouchsafe credential list PARTNER_ID"])]
     List {
@@ -42,7 +41,7 @@ pub enum Action {
     },
     /// Rotate a credential: issue its successor, whose secret is shown once, and end it after an overlap.
     #[command(after_help = examples!["vouchsafe credential rotate CREDENTIAL_ID --overlap-seconds 3600"])]
-    Rotate(RequestArgs<CredentialRef, RotateCredentialBody>),
+    Rotate(RequestArgs<CredentialRef, RotateRequest>),
     /// Revoke a credential and those rotated from it, effective at once.
     #[command(after_help = examples![
         "vouchsafe credential revoke CREDENTIAL_ID",

@@ -15,8 +15,7 @@ const MAX_FIELD_NAME: usize = 200;
 
 /// An invalid field of a request, or the missing scope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = ErrorDetail)]
-pub struct FieldError {
+pub struct ErrorDetail {
     /// Path of the field, such as `items[0].quantity`.
     pub field: String,
     /// What is wrong, and what is expected.
@@ -30,7 +29,7 @@ pub struct InvalidRequest {
     pub code: Code,
     /// For humans: what happened and what to do.
     pub message: String,
-    pub details: Vec<FieldError>,
+    pub details: Vec<ErrorDetail>,
 }
 
 impl InvalidRequest {
@@ -53,7 +52,7 @@ impl InvalidRequest {
 
     /// `VALIDATION_FAILED` for several fields.
     #[must_use]
-    pub fn fields(details: Vec<FieldError>) -> Self {
+    pub fn fields(details: Vec<ErrorDetail>) -> Self {
         let first = details
             .first()
             .map(|d| format!("{}: {}", d.field, d.message))
@@ -67,11 +66,11 @@ impl InvalidRequest {
 
 /// The invalid fields of a request, all of which the error names.
 #[derive(Debug, Default)]
-pub(crate) struct FieldErrors(Vec<FieldError>);
+pub(crate) struct FieldErrors(Vec<ErrorDetail>);
 
 impl FieldErrors {
     pub(crate) fn push(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        self.0.push(FieldError {
+        self.0.push(ErrorDetail {
             field: shorten(field.into()),
             message: message.into(),
         });
@@ -115,8 +114,8 @@ struct ErrorFields<'a> {
     /// For humans: what happened and what to do. The wording may change.
     message: &'a str,
     /// The invalid fields with `VALIDATION_FAILED`; with `MISSING_SCOPE` one entry whose `field` is `scope` and whose `message` is the scope.
-    #[serde(skip_serializing_if = "<[FieldError]>::is_empty")]
-    details: &'a [FieldError],
+    #[serde(skip_serializing_if = "<[ErrorDetail]>::is_empty")]
+    details: &'a [ErrorDetail],
     /// Whether the same request with the same `Idempotency-Key` may succeed later.
     retryable: bool,
     /// Trace id of the failed request. Quote it when you contact support.
@@ -126,7 +125,7 @@ struct ErrorFields<'a> {
 impl<'a> ErrorBody<'a> {
     /// The body of an error; `trace_id` is that of the failed request.
     #[must_use]
-    pub fn new(code: Code, message: &'a str, details: &'a [FieldError], trace_id: String) -> Self {
+    pub fn new(code: Code, message: &'a str, details: &'a [ErrorDetail], trace_id: String) -> Self {
         Self {
             error: ErrorFields {
                 name: code.name(),

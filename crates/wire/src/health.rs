@@ -5,12 +5,12 @@ use utoipa::ToSchema;
 
 use crate::operation::{Method, Operation};
 
-pub const GET_HEALTH: Operation<(), HealthBody, ()> =
+pub const GET_HEALTH: Operation<(), Health, ()> =
     Operation::new(Method::Get, "/healthz", (), "getHealth", "Check liveness");
-pub const HEAD_HEALTH: Operation<(), HealthBody, ()> = GET_HEALTH.head("headHealth");
-pub const GET_READINESS: Operation<(), HealthBody, ()> =
+pub const HEAD_HEALTH: Operation<(), Health, ()> = GET_HEALTH.head("headHealth");
+pub const GET_READINESS: Operation<(), Health, ()> =
     Operation::new(Method::Get, "/readyz", (), "getReadiness", "Check readiness");
-pub const HEAD_READINESS: Operation<(), HealthBody, ()> = GET_READINESS.head("headReadiness");
+pub const HEAD_READINESS: Operation<(), Health, ()> = GET_READINESS.head("headReadiness");
 pub const GET_OPEN_API: Operation<(), (), ()> = Operation::new(
     Method::Get,
     "/openapi.json",
@@ -22,8 +22,7 @@ pub const HEAD_OPEN_API: Operation<(), (), ()> = GET_OPEN_API.head("headOpenApi"
 
 /// The health of the service.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Health)]
-pub struct HealthBody {
+pub struct Health {
     /// `alive` from `/healthz`, `ready` from `/readyz`. Any other state is an error response.
     status: &'static str,
     /// Present and true if stock is quarantined after a restore: it is not sold until an operator releases it.
@@ -31,7 +30,7 @@ pub struct HealthBody {
     stock_quarantined: bool,
 }
 
-impl HealthBody {
+impl Health {
     /// From `/healthz`.
     pub const ALIVE: Self = Self {
         status: "alive",

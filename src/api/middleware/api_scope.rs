@@ -4,7 +4,7 @@ use actix_web::guard::{Guard, fn_guard};
 use actix_web::{HttpMessage as _, HttpRequest};
 use vouchsafe_domain::api_scope::ApiScope;
 use vouchsafe_security::registry::Caller;
-use vouchsafe_wire::error_body::FieldError;
+use vouchsafe_wire::error_body::ErrorDetail;
 use vouchsafe_wire::error_code::Code;
 
 use crate::api::error::ApiError;
@@ -44,7 +44,7 @@ fn missing(scope: ApiScope) -> ApiError {
         "the credential lacks the scope {scope}; use another credential, or ask the operator for one with this scope"
     );
     ApiError {
-        details: vec![FieldError {
+        details: vec![ErrorDetail {
             field: "scope".to_owned(),
             message: scope.to_owned(),
         }],

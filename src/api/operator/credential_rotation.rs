@@ -6,7 +6,7 @@ use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{ChangeRequestId, CredentialId, PartnerId};
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::partner::credentials::RotateCredentialBody;
+use vouchsafe_wire::partner::credentials::RotateRequest;
 
 use super::body::OptionalJson;
 use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit, to_description};
@@ -22,7 +22,7 @@ pub(super) async fn rotate(
     service: web::Data<Service>,
     operator: Operator,
     credential_id: Id<CredentialId>,
-    OptionalJson(request): OptionalJson<RotateCredentialBody>,
+    OptionalJson(request): OptionalJson<RotateRequest>,
 ) -> Result<HttpResponse, ApiError> {
     request.validate_overlap()?;
     let credential_id = credential_id.parse()?;
@@ -42,7 +42,7 @@ pub(super) async fn rotate(
 pub(super) struct CredentialRotation {
     partner_id: PartnerId,
     credential_id: CredentialId,
-    request: RotateCredentialBody,
+    request: RotateRequest,
     /// The confirmed request, whose UUID the successor gets.
     #[serde(skip)]
     request_id: Option<ChangeRequestId>,

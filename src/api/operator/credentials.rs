@@ -17,7 +17,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::operator::credentials;
 use vouchsafe_wire::operator::credentials::{
-    CredentialBody, IssueCredentialRequest, IssuedCredential, RevocationQuery,
+    CredentialDetails, IssuedCredential, NewCredential, RevocationQuery,
 };
 use vouchsafe_wire::operator::limit_use::LimitUse;
 
@@ -49,7 +49,7 @@ pub(super) fn endpoints() -> [Endpoint; credentials::OPERATIONS.len()] {
 pub(super) fn generate_credential(
     service: &Service,
     partner_id: PartnerId,
-    IssueCredentialRequest { allowlist, scopes }: IssueCredentialRequest,
+    NewCredential { allowlist, scopes }: NewCredential,
 ) -> Result<(Credential, IssuedCredential), ApiError> {
     let key_pair = generate_key_pair(service)?;
     let credential = Credential {
@@ -70,7 +70,7 @@ async fn issue(
     service: web::Data<Service>,
     operator: Operator,
     partner_id: Id<PartnerId>,
-    OptionalJson(request): OptionalJson<IssueCredentialRequest>,
+    OptionalJson(request): OptionalJson<NewCredential>,
 ) -> Result<HttpResponse, ApiError> {
     let partner_id = partner_id::find(&service, partner_id.parse()?).await?.partner_id;
     let issue = CredentialIssue {
@@ -109,7 +109,7 @@ pub(super) async fn list_limit_use(
 #[derive(Serialize, Deserialize)]
 pub(super) struct CredentialIssue {
     partner_id: PartnerId,
-    request: IssueCredentialRequest,
+    request: NewCredential,
     /// The confirmed request, whose UUID the credential gets: a second confirmation issues no second credential.
     #[serde(skip)]
     request_id: Option<ChangeRequestId>,
@@ -210,7 +210,7 @@ async fn list(
     let now = service.clock.now();
     let bodies = credentials
         .iter()
-        .map(|credential| CredentialBody::of(credential, now));
+        .map(|credential| CredentialDetails::of(credential, now));
     list_response(&page, bodies, |body| body.summary.credential_id)
 }
 

@@ -12,7 +12,7 @@ use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialRequest};
+use vouchsafe_wire::operator::credentials::{CredentialDetails, NewCredential};
 use vouchsafe_wire::operator::partners;
 use vouchsafe_wire::operator::partners::{
     CreatedPartner, MAX_EMBEDDED_CREDENTIALS, NewPartner, PartnerPatch, PartnerWithCredentials,
@@ -58,7 +58,7 @@ async fn create(
         Environment::Sandbox => Some(generate_credential(
             &service,
             partner.partner_id,
-            IssueCredentialRequest::default(),
+            NewCredential::default(),
         )?),
         Environment::Production => None,
     };
@@ -121,7 +121,7 @@ async fn get(
     let now = service.clock.now();
     let bodies = credentials
         .iter()
-        .map(|credential| CredentialBody::of(credential, now));
+        .map(|credential| CredentialDetails::of(credential, now));
     Ok(HttpResponse::Ok().json(PartnerWithCredentials {
         partner: &partner,
         credentials: bodies.collect(),

@@ -16,7 +16,7 @@ use vouchsafe_security::vault::seal::SealedBlob;
 use vouchsafe_store::{AuditActor, PutVendorOutcome, VendorConfig};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::vendors;
-use vouchsafe_wire::operator::vendors::{VendorBody, VendorRequest};
+use vouchsafe_wire::operator::vendors::{VendorRequest, VendorWithCircuit};
 
 use super::body::Json;
 use super::confirmable_change::{
@@ -73,8 +73,8 @@ async fn get(
     Ok(HttpResponse::Ok().json(with_circuit(&service, vendor)))
 }
 
-fn with_circuit(service: &Service, vendor: Vendor) -> VendorBody {
-    VendorBody {
+fn with_circuit(service: &Service, vendor: Vendor) -> VendorWithCircuit {
+    VendorWithCircuit {
         circuit: service.purchasing.circuit(&vendor),
         vendor,
     }

@@ -5,7 +5,7 @@
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::partner::certification::CertificationBody;
+use vouchsafe_wire::partner::certification::Certification;
 
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::AuthenticatedCaller;
@@ -36,8 +36,8 @@ pub(in crate::api) fn require_sandbox(service: &Service) -> Result<(), ApiError>
 pub(in crate::api) async fn evaluate_partner(
     service: &Service,
     partner_id: PartnerId,
-) -> Result<CertificationBody, ApiError> {
+) -> Result<Certification, ApiError> {
     let observations = service.partner_store.observations.list(partner_id).await?;
     let results = evaluate(&observations, service.clock.now());
-    Ok(CertificationBody::of(partner_id, results))
+    Ok(Certification::of(partner_id, results))
 }

@@ -8,7 +8,7 @@ use actix_web::{HttpResponse, web};
 use time::Date;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::reconciliation::{
-    GET_RECONCILIATION, MAX_DRIFTS, OPERATIONS, ReconciledDayBody, parse_date,
+    GET_RECONCILIATION, MAX_DRIFTS, OPERATIONS, PartnerReconciliation, parse_date,
 };
 
 use crate::api::endpoint::Endpoint;
@@ -42,7 +42,7 @@ async fn get(
         .find_partner_day(caller.partner_id(), day, MAX_DRIFTS)
         .await?;
     let found = found.ok_or_else(|| not_found(day))?;
-    Ok(HttpResponse::Ok().json(ReconciledDayBody::of(day, found)))
+    Ok(HttpResponse::Ok().json(PartnerReconciliation::of(day, found)))
 }
 
 /// The error for a day without a reconciliation.

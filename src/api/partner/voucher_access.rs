@@ -4,7 +4,7 @@ use actix_web::{HttpResponse, web};
 use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::audit_log::AuditFilter;
 use vouchsafe_domain::ids::OrderId;
-use vouchsafe_wire::partner::voucher_access::VoucherAccessBody;
+use vouchsafe_wire::partner::voucher_access::VoucherAccess;
 
 use super::orders;
 use crate::api::error::ApiError;
@@ -40,7 +40,7 @@ pub(super) async fn list(
         .await?;
     let entries: Vec<_> = rows
         .into_iter()
-        .map(VoucherAccessBody::of)
+        .map(VoucherAccess::of)
         .collect::<Result<_, _>>()?;
-    list_response(&page, entries, VoucherAccessBody::audit_id)
+    list_response(&page, entries, VoucherAccess::audit_id)
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder};
 use vouchsafe_wire::health::{
-    GET_HEALTH, GET_OPEN_API, GET_READINESS, HEAD_HEALTH, HEAD_OPEN_API, HEAD_READINESS, HealthBody,
+    GET_HEALTH, GET_OPEN_API, GET_READINESS, HEAD_HEALTH, HEAD_OPEN_API, HEAD_READINESS, Health,
 };
 use vouchsafe_wire::operation;
 
@@ -29,12 +29,12 @@ pub(crate) fn operations() -> impl Iterator<Item = Operation> {
     operations.into_iter().map(|operation| operation.tag(TAG))
 }
 
-fn liveness(operation: &PublicOperation<HealthBody>) -> Operation {
+fn liveness(operation: &PublicOperation<Health>) -> Operation {
     let description = "Responds with 200 while the process can serve requests at all.";
     Description::new("", operation, description).ok("The process is alive.", status("alive"))
 }
 
-fn readiness(operation: &PublicOperation<HealthBody>) -> Operation {
+fn readiness(operation: &PublicOperation<Health>) -> Operation {
     let description = "Checks that the database responds and that orders can be committed. Use it for load balancer health checks.";
     Description::new("", operation, description).ok("The service accepts orders.", status("ready"))
 }

@@ -61,8 +61,7 @@ pub enum ActorKind {
 
 /// Live actors.
 #[derive(Default, Serialize, ToSchema)]
-#[schema(as = LiveActors)]
-pub struct ActorList {
+pub struct LiveActors {
     /// Totals per kind.
     sums: Vec<ActorKindSummary>,
     /// The busiest actors first: fullest mailbox, then most messages handled.
@@ -113,7 +112,6 @@ pub struct ActorKindSummary {
 
 /// A live actor.
 #[derive(Serialize, ToSchema)]
-#[schema(as = LiveActor)]
 pub struct LiveActor {
     /// `wallet`, `inventory`, `procurement` or `delivery`.
     #[schema(value_type = String)]
@@ -175,7 +173,7 @@ pub enum ActorState {
     Ended,
 }
 
-impl ActorList {
+impl LiveActors {
     /// The summaries of all kinds, and up to `limit` of the busiest actors of each.
     #[must_use]
     pub fn new(sums: Vec<ActorKindSummary>, mut busiest: Vec<LiveActor>, limit: usize) -> Self {
@@ -238,7 +236,7 @@ mod tests {
             handled: 19,
             restarts: 4,
         };
-        let list = ActorList::new(vec![summary], busiest, 3);
+        let list = LiveActors::new(vec![summary], busiest, 3);
         let keys: Vec<_> = list.data.iter().map(|actor| actor.key.as_str()).collect();
         assert_eq!((keys, list.has_more), (vec!["d", "c", "a"], true));
     }

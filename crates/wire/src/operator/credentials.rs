@@ -17,13 +17,13 @@ use crate::filter::NoFilter;
 use crate::operation::{Page, operations};
 use crate::operator::operation::SecondOperator::{Always, Never};
 use crate::operator::operation::{Operation, OperatorAccess, delete, get, post};
-use crate::partner::credentials::{RotateCredentialBody, RotatedCredentialBody};
+use crate::partner::credentials::{RotateRequest, RotatedCredential};
 
 operations! {
     OperatorAccess;
-    LIST_CREDENTIALS: Operation<NoFilter, Page<CredentialBody>> =
+    LIST_CREDENTIALS: Operation<NoFilter, Page<CredentialDetails>> =
         get("/partners/{partner_id}/credentials", Role::Viewer, "listCredentials", "List the credentials of a partner");
-    ISSUE_CREDENTIAL: Operation<IssueCredentialRequest, IssuedCredential> = post(
+    ISSUE_CREDENTIAL: Operation<NewCredential, IssuedCredential> = post(
         "/partners/{partner_id}/credentials",
         Role::Admin,
         Always(&[ChangeKind::CredentialIssue]),
@@ -33,7 +33,7 @@ operations! {
         .errors(&[Code::CertificationRequired, Code::CredentialLimitReached, Code::InvalidRowHmac]);
     REVOKE_CREDENTIAL: Operation<RevocationQuery, Revocation> =
         delete("/credentials/{credential_id}", Role::Admin, Never, "revokeCredential", "Revoke a credential");
-    ROTATE_CREDENTIAL: Operation<RotateCredentialBody, RotatedCredentialBody<'static>> = post(
+    ROTATE_CREDENTIAL: Operation<RotateRequest, RotatedCredential<'static>> = post(
         "/credentials/{credential_id}/rotate",
         Role::Admin,
         Always(&[ChangeKind::CredentialRotate]),
@@ -46,7 +46,6 @@ operations! {
 /// Request for a credential.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = NewCredential)]
 #[cfg_attr(
     feature = "clap",
     derive(clap::Args),
@@ -54,7 +53,7 @@ operations! {
         "Network or address to which the credential is restricted. Can be repeated"
     )))
 )]
-pub struct IssueCredentialRequest {
+pub struct NewCredential {
     /// Networks to which the credential is restricted, in addition to the partner's allowlist.
     #[serde(default)]
     #[cfg_attr(feature = "clap", command(flatten))]
@@ -99,15 +98,14 @@ pub struct RevocationQuery {
 
 /// A credential without key and secret.
 #[derive(Serialize, ToSchema)]
-#[schema(as = CredentialDetails)]
-pub struct CredentialBody {
+pub struct CredentialDetails {
     #[serde(flatten)]
     pub summary: CredentialSummary,
     /// Whether the credential is in force now. Ignores a suspension of the partner.
     live: bool,
 }
 
-impl CredentialBody {
+impl CredentialDetails {
     #[must_use]
     pub fn of(credential: &Credential, now: OffsetDateTime) -> Self {
         Self {

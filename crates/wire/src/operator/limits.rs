@@ -23,7 +23,7 @@ use super::text::{MAX_NAME, MAX_REASON, MAX_REFERENCE};
 use super::vendors::{MAX_CREDENTIAL, VendorRequest};
 use super::wallets::PostingRequest;
 use crate::partner::orders::request::OrderRequest;
-use crate::partner::reconciliation::{MAX_DRIFTS, ReconciledDayBody};
+use crate::partner::reconciliation::{MAX_DRIFTS, PartnerReconciliation};
 
 /// The largest length, number of items or value of a field.
 fn documented<T: PartialSchema>(field: &str) -> Value {
@@ -81,7 +81,7 @@ fn documented_limits_equal_validated_limits() {
             MAX_CANCEL_WINDOW_S as usize,
         ),
         (documented::<OrderRequest>("items"), MAX_LINES),
-        (documented::<ReconciledDayBody>("drifts"), MAX_DRIFTS),
+        (documented::<PartnerReconciliation>("drifts"), MAX_DRIFTS),
         (documented::<Limit>("quota"), MAX_QUOTA as usize),
         (documented::<Limit>("window_s"), MAX_WINDOW_S as usize),
     ] {

@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::overview::OpenWork;
 
-use super::actors::ActorList;
+use super::actors::LiveActors;
 use super::stock::level::LevelBody;
 
 /// Query of `GET /samples`.
@@ -79,7 +79,7 @@ pub struct LiveEvent<'a> {
     #[schema(required)]
     pub sample: Option<Sample>,
     /// The busiest actors.
-    pub actors: &'a ActorList,
+    pub actors: &'a LiveActors,
 }
 
 /// State of a deployment and of one of its nodes.

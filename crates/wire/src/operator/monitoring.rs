@@ -6,13 +6,13 @@ use vouchsafe_domain::operator::Role;
 
 use crate::filter::WholeList;
 use crate::operation::{Page, operations};
-use crate::operator::actors::{ActorHistory, ActorList, ActorsQuery};
+use crate::operator::actors::{ActorHistory, ActorsQuery, LiveActors};
 use crate::operator::live::{LiveEvent, Overview, SampleList, SamplesQuery};
 use crate::operator::operation::SecondOperator::Never;
 use crate::operator::operation::{Operation, OperatorAccess, get, post};
 use crate::operator::refusals::{RefusalCount, RefusalsQuery};
 use crate::operator::search::{SearchQuery, SearchResults};
-use crate::operator::settings::EffectiveSetting;
+use crate::operator::settings::Setting;
 
 operations! {
     OperatorAccess;
@@ -23,11 +23,11 @@ operations! {
         get("/samples", Role::Viewer, "listSamples", "List traffic samples");
     FOLLOW_LIVE_FEED: Operation<(), LiveEvent<'static>> =
         get("/live", Role::Viewer, "followLiveFeed", "Follow the live feed");
-    LIST_SETTINGS: Operation<WholeList, Page<EffectiveSetting>> =
+    LIST_SETTINGS: Operation<WholeList, Page<Setting>> =
         get("/settings", Role::Viewer, "listSettings", "List settings");
     LIST_REFUSALS: Operation<RefusalsQuery, Page<RefusalCount>> =
         get("/refusals", Role::Viewer, "listRefusals", "List refused requests");
-    LIST_ACTORS: Operation<ActorsQuery, ActorList> = get("/actors", Role::Viewer, "listActors", "List live actors");
+    LIST_ACTORS: Operation<ActorsQuery, LiveActors> = get("/actors", Role::Viewer, "listActors", "List live actors");
     GET_ACTOR: Operation<(), ActorHistory> = get("/actors/{kind}/{key}", Role::Viewer, "getActor", "Get a live actor");
     LIST_NODES: Operation<WholeList, Page<NodeRow>> = get("/nodes", Role::Viewer, "listNodes", "List nodes");
     LIST_LANES: Operation<WholeList, Page<LaneReading>> = get("/lanes", Role::Viewer, "listLanes", "List lanes");

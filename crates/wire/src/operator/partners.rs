@@ -15,7 +15,7 @@ use vouchsafe_domain::partner::{Partner, PartnerFilter};
 
 use self::limits_patch::{LimitsPatch, validate_limits};
 pub use self::patch::PartnerPatch;
-use super::credentials::{CredentialBody, IssuedCredential};
+use super::credentials::{CredentialDetails, IssuedCredential};
 use super::patch_field::deserialize_some_object;
 use super::text::validate_name;
 use crate::error_body::InvalidRequest;
@@ -25,7 +25,7 @@ use crate::operation::{Page, operations};
 use crate::operator::limit_use::LimitUse;
 use crate::operator::operation::SecondOperator::{Never, Sometimes};
 use crate::operator::operation::{Operation, OperatorAccess, delete, get, patch, post};
-use crate::partner::certification::CertificationBody;
+use crate::partner::certification::Certification;
 
 operations! {
     OperatorAccess;
@@ -43,7 +43,7 @@ operations! {
         "Change the terms of a partner",
     )
         .errors(&[Code::InvalidRowHmac]);
-    GET_CERTIFICATION: Operation<(), CertificationBody> = get(
+    GET_CERTIFICATION: Operation<(), Certification> = get(
         "/partners/{partner_id}/certification",
         Role::Viewer,
         "getCertification",
@@ -106,7 +106,6 @@ impl NewPartner {
 
 /// A new partner with its first credential; `null` in production.
 #[derive(Serialize, ToSchema)]
-#[schema(as = CreatedPartner)]
 pub struct CreatedPartner<'a> {
     #[serde(flatten)]
     pub partner: &'a Partner,
@@ -119,9 +118,8 @@ pub const MAX_EMBEDDED_CREDENTIALS: usize = 25;
 
 /// A partner with its newest credentials, without keys and secrets.
 #[derive(Serialize, ToSchema)]
-#[schema(as = PartnerWithCredentials)]
 pub struct PartnerWithCredentials<'a> {
     #[serde(flatten)]
     pub partner: &'a Partner,
-    pub credentials: Vec<CredentialBody>,
+    pub credentials: Vec<CredentialDetails>,
 }

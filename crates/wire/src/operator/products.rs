@@ -19,7 +19,7 @@ use vouchsafe_domain::product::{
 
 use self::denominations::{DenominationRangeRequest, parse_denominations};
 use super::text::{validate_identifier, validate_name};
-use crate::error_body::{FieldError, InvalidRequest};
+use crate::error_body::{ErrorDetail, InvalidRequest};
 use crate::json::{self, JsonObject};
 
 /// Listed face values; use a range for more.
@@ -48,7 +48,6 @@ pub(super) const MAX_LOW_STOCK_AT: u32 = 100_000;
 /// Definition of a product.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = ProductRequest)]
 #[cfg_attr(feature = "clap", derive(clap::Args), group(args = arguments::OPTIONS))]
 pub struct ProductRequest {
     /// Display name.
@@ -175,7 +174,6 @@ pub struct ProductRequest {
 /// Expiry policy of the vouchers.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = ExpiryPolicyRequest)]
 struct ExpiryPolicyRequest {
     /// Kind of policy; decides the meaning of `value`.
     #[serde(rename = "type", deserialize_with = "json::enum_value")]
@@ -203,11 +201,11 @@ pub(super) struct RedemptionRequest {
 }
 
 #[derive(Default)]
-struct FieldErrors(Vec<FieldError>);
+struct FieldErrors(Vec<ErrorDetail>);
 
 impl FieldErrors {
     fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        self.0.push(FieldError {
+        self.0.push(ErrorDetail {
             field: field.into(),
             message: message.into(),
         });

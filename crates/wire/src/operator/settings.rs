@@ -6,8 +6,7 @@ use utoipa::ToSchema;
 
 /// A setting of the node that responds.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Setting)]
-pub struct EffectiveSetting {
+pub struct Setting {
     /// Name of its environment variable.
     pub name: String,
     /// Value in force, also where the default depends on other settings; null for secrets, and where nothing is set: see `description`.

@@ -25,8 +25,8 @@ use crate::operator::operation::{Operation, OperatorAccess, get, post, put};
 
 operations! {
     OperatorAccess;
-    LIST_VENDORS: Operation<NoFilter, Page<VendorBody>> = get("/vendors", Role::Viewer, "listVendors", "List vendors");
-    GET_VENDOR: Operation<(), VendorBody> =
+    LIST_VENDORS: Operation<NoFilter, Page<VendorWithCircuit>> = get("/vendors", Role::Viewer, "listVendors", "List vendors");
+    GET_VENDOR: Operation<(), VendorWithCircuit> =
         get("/vendors/{vendor_id}", Role::Viewer, "getVendor", "Get a vendor")
             .errors(&[Code::VendorNotFound]);
     PUT_VENDOR: Operation<VendorRequest, Vendor> = put(
@@ -49,8 +49,7 @@ pub(super) const MAX_CREDENTIAL: usize = 4_096;
 
 /// A vendor and its circuit breaker.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = VendorWithCircuit)]
-pub struct VendorBody {
+pub struct VendorWithCircuit {
     #[serde(flatten)]
     pub vendor: Vendor,
     /// Circuit breaker on the node that responded; null if the vendor has no server, or the node has not called it since its start or

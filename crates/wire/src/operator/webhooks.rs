@@ -16,7 +16,7 @@ use crate::error_code::Code;
 use crate::operation::{Page, operations};
 use crate::operator::operation::SecondOperator::Never;
 use crate::operator::operation::{Operation, OperatorAccess, get, post};
-use crate::partner::webhooks::replay::ReplayResultBody;
+use crate::partner::webhooks::replay::WebhookReplay;
 use crate::partner::webhooks::request::ReplayEventsBody;
 
 operations! {
@@ -34,7 +34,7 @@ operations! {
         "retryWebhook",
         "Retry the waiting deliveries of a webhook endpoint",
     );
-    REPLAY_WEBHOOK: Operation<ReplayEventsBody, ReplayResultBody> =
+    REPLAY_WEBHOOK: Operation<ReplayEventsBody, WebhookReplay> =
         post("/webhooks/{webhook_id}/replay", Role::Operator, Never, "replayWebhook", "Replay events")
             .errors(&[Code::EventNotFound]);
     LIST_WEBHOOK_DELIVERIES: Operation<AttemptFilter, Page<LoggedAttempt>> = get(

@@ -13,8 +13,7 @@ use crate::schema::extensible_enum;
 
 /// The certification status of a partner.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Certification)]
-pub struct CertificationBody {
+pub struct Certification {
     /// Partner id.
     partner_id: PartnerId,
     /// Whether every check is passed.
@@ -24,13 +23,12 @@ pub struct CertificationBody {
     #[schema(required)]
     passed_at: Option<OffsetDateTime>,
     /// The checks.
-    checks: Vec<CheckBody>,
+    checks: Vec<CertificationCheck>,
 }
 
 /// A check of the certification.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = CertificationCheck)]
-struct CheckBody {
+struct CertificationCheck {
     #[schema(schema_with = check_schema)]
     check: Check,
     #[schema(schema_with = state_schema)]
@@ -61,7 +59,7 @@ fn state_schema() -> Object {
     )
 }
 
-impl CertificationBody {
+impl Certification {
     /// The certification of a partner with these results, one per check.
     #[must_use]
     pub fn of(partner_id: PartnerId, results: Vec<CheckResult>) -> Self {
@@ -71,12 +69,12 @@ impl CertificationBody {
             partner_id,
             passed,
             passed_at: last.filter(|_| passed),
-            checks: results.into_iter().map(CheckBody::of).collect(),
+            checks: results.into_iter().map(CertificationCheck::of).collect(),
         }
     }
 }
 
-impl CheckBody {
+impl CertificationCheck {
     fn of(result: CheckResult) -> Self {
         Self {
             check: result.check,

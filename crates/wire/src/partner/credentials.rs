@@ -13,10 +13,9 @@ use crate::partner::limits::{overlap_s, overlap_schema};
 
 /// Options of a credential rotation.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
-#[schema(as = RotateRequest)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
-pub struct RotateCredentialBody {
+pub struct RotateRequest {
     /// Seconds that the current credential stays valid [default: 86400, a day].
     #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
     #[schema(schema_with = credential_overlap_schema)]
@@ -24,7 +23,7 @@ pub struct RotateCredentialBody {
     overlap_seconds: Option<u32>,
 }
 
-impl RotateCredentialBody {
+impl RotateRequest {
     /// How long the current credential stays valid.
     ///
     /// # Errors
@@ -40,8 +39,7 @@ fn credential_overlap_schema() -> ObjectBuilder {
 
 /// The new credential. The secret is returned only once.
 #[derive(Serialize, ToSchema)]
-#[schema(as = RotatedCredential)]
-pub struct RotatedCredentialBody<'a> {
+pub struct RotatedCredential<'a> {
     /// Identifies the credential. Not secret.
     credential_id: CredentialId,
     /// Value for the `X-API-Key` header.
@@ -53,7 +51,7 @@ pub struct RotatedCredentialBody<'a> {
     previous_expires_at: OffsetDateTime,
 }
 
-impl<'a> RotatedCredentialBody<'a> {
+impl<'a> RotatedCredential<'a> {
     /// A new credential with its secret.
     #[must_use]
     pub fn of(
@@ -75,7 +73,7 @@ impl<'a> RotatedCredentialBody<'a> {
 /// # Errors
 /// `MALFORMED_REQUEST` and `VALIDATION_FAILED`.
 pub fn parse_overlap(body: &[u8]) -> Result<Duration, InvalidRequest> {
-    let request: RotateCredentialBody = json::parse_optional(body)?;
+    let request: RotateRequest = json::parse_optional(body)?;
     request.validate_overlap()
 }
 

@@ -12,8 +12,8 @@ use crate::error_code::Code;
 use crate::filter::{NoFilter, WholeList};
 use crate::operation::{Page, operations};
 use crate::partner::categories::CategoryBody;
-use crate::partner::certification::CertificationBody;
-use crate::partner::credentials::{RotateCredentialBody, RotatedCredentialBody};
+use crate::partner::certification::Certification;
+use crate::partner::credentials::{RotateRequest, RotatedCredential};
 use crate::partner::events::EventFilter;
 use crate::partner::operation::{Operation, delete, get, post};
 use crate::partner::orders::body::OrderBody;
@@ -22,12 +22,12 @@ use crate::partner::orders::request::OrderRequest;
 use crate::partner::payouts::body::PayoutBody;
 use crate::partner::payouts::request::PayoutRequest;
 use crate::partner::products::{ProductBody, ProductFilter};
-use crate::partner::voucher_access::VoucherAccessBody;
+use crate::partner::voucher_access::VoucherAccess;
 use crate::partner::vouchers::VoucherCodesBody;
 use crate::partner::webhooks::body::WebhookBody;
-use crate::partner::webhooks::replay::ReplayResultBody;
+use crate::partner::webhooks::replay::WebhookReplay;
 use crate::partner::webhooks::request::{
-    PutWebhookBody, ReplayEventsBody, RotateSecretBody, TestWebhookBody,
+    PutWebhookBody, ReplayEventsBody, WebhookRotateRequest, WebhookTestRequest,
 };
 use crate::partner::webhooks::test::TestResultBody;
 
@@ -68,10 +68,10 @@ operations! {
     PUT_WEBHOOK: Operation<PutWebhookBody, WebhookBody<'static>> =
         post("/webhooks", ApiScope::Webhooks, "putWebhook", "Register or update a webhook endpoint")
             .errors(&[Code::WebhookNotFound, Code::WebhookLimitReached]);
-    GET_CERTIFICATION: Operation<(), CertificationBody> =
+    GET_CERTIFICATION: Operation<(), Certification> =
         get("/certification", ApiScope::Read, "getCertification", "Get your certification")
             .errors(&[Code::RouteNotFound]);
-    ROTATE_CREDENTIAL: Operation<RotateCredentialBody, RotatedCredentialBody<'static>> =
+    ROTATE_CREDENTIAL: Operation<RotateRequest, RotatedCredential<'static>> =
         post("/credentials/rotate", ApiScope::Credentials, "rotateCredential", "Rotate your credential")
             .errors(&[Code::CredentialLimitReached]);
     GET_ORDER: Operation<(), OrderBody<'static>> =
@@ -79,7 +79,7 @@ operations! {
     GET_VOUCHER_CODES: Operation<(), VoucherCodesBody<'static>> =
         get("/orders/{order_id}/vouchers", ApiScope::Codes, "getVoucherCodes", "Retrieve the codes of an order")
             .errors(&[Code::OrderNotReady]);
-    LIST_VOUCHER_ACCESS: Operation<NoFilter, Page<VoucherAccessBody>> = get(
+    LIST_VOUCHER_ACCESS: Operation<NoFilter, Page<VoucherAccess>> = get(
         "/orders/{order_id}/vouchers/access",
         ApiScope::Read,
         "listVoucherAccess",
@@ -96,13 +96,13 @@ operations! {
         get("/webhooks/{webhook_id}/deliveries", ApiScope::Read, "listWebhookDeliveries", "List delivery attempts");
     DELETE_WEBHOOK: Operation<(), ()> =
         delete("/webhooks/{webhook_id}", ApiScope::Webhooks, "deleteWebhook", "Delete a webhook endpoint");
-    ROTATE_WEBHOOK: Operation<RotateSecretBody, WebhookBody<'static>> =
+    ROTATE_WEBHOOK: Operation<WebhookRotateRequest, WebhookBody<'static>> =
         post("/webhooks/{webhook_id}/rotate", ApiScope::Webhooks, "rotateWebhook", "Rotate a webhook secret");
-    TEST_WEBHOOK: Operation<TestWebhookBody, TestResultBody> =
+    TEST_WEBHOOK: Operation<WebhookTestRequest, TestResultBody> =
         post("/webhooks/{webhook_id}/test", ApiScope::Webhooks, "testWebhook", "Send a test event");
     RETRY_WEBHOOK: Operation<(), WebhookBody<'static>> =
         post("/webhooks/{webhook_id}/retry", ApiScope::Webhooks, "retryWebhook", "Retry waiting deliveries");
-    REPLAY_WEBHOOK: Operation<ReplayEventsBody, ReplayResultBody> =
+    REPLAY_WEBHOOK: Operation<ReplayEventsBody, WebhookReplay> =
         post("/webhooks/{webhook_id}/replay", ApiScope::Webhooks, "replayWebhook", "Replay events")
             .errors(&[Code::EventNotFound]);
 }

@@ -63,13 +63,12 @@ pub struct ProductBody<'a> {
     /// Availability of each denomination. Only in `GET /products/{product_id}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    stock: Option<Vec<StockBody>>,
+    stock: Option<Vec<DenominationStock>>,
 }
 
 /// Availability of a denomination.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DenominationStock)]
-struct StockBody {
+struct DenominationStock {
     /// Face value.
     denomination: Money,
     /// Availability of this denomination.
@@ -158,7 +157,7 @@ impl<'a> ProductBody<'a> {
     pub fn with_stock(product: &'a Product, free: &FreeVouchers) -> Self {
         let stock = denominations(product, free)
             .into_iter()
-            .map(|denomination| StockBody {
+            .map(|denomination| DenominationStock {
                 denomination: denomination.of(product.currency),
                 availability: availability(product, free_count(product, denomination, free)),
             });

@@ -18,7 +18,7 @@ use crate::partner::operation::{Operation, get};
 
 operations! {
     ApiScope;
-    GET_RECONCILIATION: Operation<(), ReconciledDayBody> =
+    GET_RECONCILIATION: Operation<(), PartnerReconciliation> =
         get("/reconciliation/{date}", ApiScope::Read, "getReconciliation", "Get the reconciliation of a day (planned)")
             .errors(&[Code::ReconciliationNotFound, Code::ValidationFailed]);
 }
@@ -28,8 +28,7 @@ pub const MAX_DRIFTS: usize = 1_000;
 
 /// Reconciliation of one day of your orders.
 #[derive(Serialize, ToSchema)]
-#[schema(as = PartnerReconciliation)]
-pub struct ReconciledDayBody {
+pub struct PartnerReconciliation {
     /// Day (UTC).
     #[schema(format = Date)]
     date: String,
@@ -37,7 +36,7 @@ pub struct ReconciledDayBody {
     summary: ReconciliationSummary,
     /// Differences between our allocations and the vendors' records: the first 1,000.
     #[schema(max_items = 1_000)]
-    drifts: Vec<DriftBody>,
+    drifts: Vec<PartnerDrift>,
     /// When the reconciliation ran.
     #[serde(with = "vouchsafe_domain::timestamp")]
     generated_at: OffsetDateTime,
@@ -45,8 +44,7 @@ pub struct ReconciledDayBody {
 
 /// A difference between our allocations and a vendor's records.
 #[derive(Serialize, ToSchema)]
-#[schema(as = PartnerDrift)]
-struct DriftBody {
+struct PartnerDrift {
     /// Order that the voucher was bought for.
     order_id: OrderId,
     /// Vendor of the voucher.
@@ -73,11 +71,11 @@ pub fn parse_date(text: &str) -> Result<Date, InvalidRequest> {
         .ok_or_else(|| InvalidRequest::field("date", "expected a date in the form YYYY-MM-DD"))
 }
 
-impl ReconciledDayBody {
+impl PartnerReconciliation {
     /// A partner's part of the reconciliation of a day.
     #[must_use]
     pub fn of(day: Date, found: PartnerDay) -> Self {
-        let drifts = found.drifts.into_iter().filter_map(DriftBody::of);
+        let drifts = found.drifts.into_iter().filter_map(PartnerDrift::of);
         Self {
             date: day.to_string(),
             summary: found.summary,
@@ -87,7 +85,7 @@ impl ReconciledDayBody {
     }
 }
 
-impl DriftBody {
+impl PartnerDrift {
     /// `None` for a drift without an order, which the query does not return.
     fn of(drift: Drift) -> Option<Self> {
         let (_, order_id) = drift.order?;

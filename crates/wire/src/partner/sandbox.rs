@@ -23,7 +23,7 @@ use crate::partner::orders::body::OrderBody;
 
 operations! {
     ApiScope;
-    REQUEST_SANDBOX_FAULT: Operation<FaultRequestBody, FaultBody> =
+    REQUEST_SANDBOX_FAULT: Operation<SandboxFaultRequest, FaultBody> =
         post("/sandbox/faults", ApiScope::Orders, "requestSandboxFault", "Request a fault");
     LIST_SANDBOX_FAULTS: Operation<NoFilter, Page<FaultBody>> =
         get("/sandbox/faults", ApiScope::Read, "listSandboxFaults", "List active faults");
@@ -35,7 +35,7 @@ operations! {
     REJECT_SANDBOX_ORDER: Operation<(), OrderBody<'static>> =
         post("/sandbox/orders/{order_id}/reject", ApiScope::Orders, "rejectSandboxOrder", "Reject an order")
             .errors(&[Code::OrderNotAwaitingApproval]);
-    ADVANCE_SANDBOX_ORDER: Operation<AdvanceRequestBody, OrderBody<'static>> = post(
+    ADVANCE_SANDBOX_ORDER: Operation<SandboxAdvanceRequest, OrderBody<'static>> = post(
         "/sandbox/orders/{order_id}/advance",
         ApiScope::Orders,
         "advanceSandboxOrder",
@@ -55,9 +55,8 @@ const DEFAULT_DELAY_S: u32 = 5;
 
 /// A fault to request.
 #[derive(Debug, Deserialize, ToSchema)]
-#[schema(as = SandboxFaultRequest)]
 #[serde(deny_unknown_fields)]
-pub struct FaultRequestBody {
+pub struct SandboxFaultRequest {
     /// Kind of fault. It replaces an earlier one of the same kind.
     fault: FaultKind,
     #[serde(default)]
@@ -89,9 +88,8 @@ pub struct FaultBody {
 
 /// Options of the next delivery of the mock vendor.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[schema(as = SandboxAdvanceRequest)]
 #[serde(deny_unknown_fields)]
-pub struct AdvanceRequestBody {
+pub struct SandboxAdvanceRequest {
     #[serde(default)]
     #[schema(schema_with = quantity_schema)]
     quantity: Option<u32>,
@@ -150,7 +148,7 @@ impl FaultBody {
 /// # Errors
 /// `MALFORMED_REQUEST` and `VALIDATION_FAILED`.
 pub fn parse_fault(body: &[u8], now: OffsetDateTime) -> Result<SandboxFault, InvalidRequest> {
-    let JsonObject(request): JsonObject<FaultRequestBody> = json::parse(body)?;
+    let JsonObject(request): JsonObject<SandboxFaultRequest> = json::parse(body)?;
     let ttl = within(
         "expires_in_seconds",
         request.expires_in_seconds,
@@ -181,7 +179,7 @@ pub fn parse_fault(body: &[u8], now: OffsetDateTime) -> Result<SandboxFault, Inv
 /// # Errors
 /// `MALFORMED_REQUEST` and `VALIDATION_FAILED`.
 pub fn parse_quantity(body: &[u8]) -> Result<u32, InvalidRequest> {
-    let request: AdvanceRequestBody = json::parse_optional(body)?;
+    let request: SandboxAdvanceRequest = json::parse_optional(body)?;
     within("quantity", request.quantity, 1, MAX_QUANTITY)
 }
 

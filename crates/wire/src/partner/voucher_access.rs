@@ -8,8 +8,7 @@ use vouchsafe_domain::ids::CredentialId;
 
 /// A read of an order's voucher codes.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = VoucherAccess)]
-pub struct VoucherAccessBody {
+pub struct VoucherAccess {
     #[serde(skip)]
     audit_id: i64,
     /// When the codes were read.
@@ -34,7 +33,7 @@ struct CodeRetrievalState {
     vouchers: u32,
 }
 
-impl VoucherAccessBody {
+impl VoucherAccess {
     /// The read that an audit entry `codes.retrieve` records.
     ///
     /// # Errors

@@ -41,14 +41,13 @@ pub struct VoucherCodeBody<'a> {
     pub expiry: Option<Date>,
     /// What the holder needs to redeem the voucher: always a `code`, further values depending on the brand.
     #[serde(serialize_with = "serialize_code")]
-    #[schema(value_type = [VoucherCredentialBody<'_>])]
+    #[schema(value_type = [VoucherCredential<'_>])]
     pub credentials: VoucherCode,
 }
 
 /// A value that the holder needs to redeem the voucher.
 #[derive(Serialize, ToSchema)]
-#[schema(as = VoucherCredential)]
-struct VoucherCredentialBody<'a> {
+struct VoucherCredential<'a> {
     #[serde(rename = "type")]
     #[schema(schema_with = part_schema)]
     kind: &'static str,
@@ -69,7 +68,7 @@ fn part_schema() -> Object {
 fn serialize_code<S: Serializer>(code: &VoucherCode, serializer: S) -> Result<S::Ok, S::Error> {
     let mut list = serializer.serialize_seq(None)?;
     for (part, value) in code.parts() {
-        list.serialize_element(&VoucherCredentialBody {
+        list.serialize_element(&VoucherCredential {
             kind: part.into_str(),
             value,
         })?;

@@ -6,7 +6,7 @@ use vouchsafe_domain::ids::WebhookId;
 use vouchsafe_domain::webhook::Webhook;
 use vouchsafe_store::{MAX_REPLAYED, ReplayOutcome, WebhookSecretRotation};
 use vouchsafe_wire::partner::webhooks::body::WebhookBody;
-use vouchsafe_wire::partner::webhooks::replay::ReplayResultBody;
+use vouchsafe_wire::partner::webhooks::replay::WebhookReplay;
 use vouchsafe_wire::partner::webhooks::request;
 
 use super::{generate_secret, with_secret};
@@ -101,7 +101,7 @@ pub(in crate::api) async fn replay_response(
     match replayed {
         ReplayOutcome::Scheduled(replayed) => {
             service.deliveries.wake(webhook_id).await;
-            Ok(HttpResponse::Accepted().json(ReplayResultBody { replayed }))
+            Ok(HttpResponse::Accepted().json(WebhookReplay { replayed }))
         }
         ReplayOutcome::WebhookNotFound => Err(WebhookId::not_found()),
         ReplayOutcome::EventNotFound => Err(crate::api::partner::events::not_found()),

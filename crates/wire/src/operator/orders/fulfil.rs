@@ -11,7 +11,7 @@ use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_security::vault::code::CodeParts;
 
 use super::OrderOfPartner;
-use crate::error_body::{FieldError, InvalidRequest};
+use crate::error_body::{ErrorDetail, InvalidRequest};
 use crate::json::{JsonObject, SecretText};
 use crate::operator::stock::row::{DamagePolicy, RowError, RowPolicy, VoucherFields, VoucherRow};
 use crate::operator::stock::voucher_list::ListedVoucher;
@@ -86,7 +86,6 @@ pub struct VoucherRequest {
 
 /// Result of a manual fulfilment.
 #[derive(Serialize, ToSchema)]
-#[schema(as = FulfilReport)]
 pub struct FulfilReport<'a> {
     /// Number of new vouchers.
     pub imported: u64,
@@ -178,7 +177,7 @@ impl FulfilRequest {
         let (mut rows, mut errors) = (Vec::with_capacity(self.vouchers.len()), Vec::new());
         for (index, JsonObject(voucher)) in self.vouchers.iter().enumerate() {
             let mut add_error = |message: String| {
-                errors.push(FieldError {
+                errors.push(ErrorDetail {
                     field: format!("vouchers[{index}]"),
                     message,
                 });

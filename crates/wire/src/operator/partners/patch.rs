@@ -13,7 +13,7 @@ use vouchsafe_domain::scope::Scope;
 #[cfg(feature = "clap")]
 use super::arguments;
 use super::limits_patch::{CeilingsPatch, LimitsPatch, limit_range};
-use crate::error_body::{FieldError, InvalidRequest};
+use crate::error_body::{ErrorDetail, InvalidRequest};
 use crate::operator::patch_field::{
     Nullable, Timestamp, deserialize_nullable_object, deserialize_some, deserialize_some_object,
     deserialize_some_whole_number,
@@ -25,7 +25,6 @@ pub(in crate::operator) const MAX_CANCEL_WINDOW_S: u32 = 31_536_000;
 /// Terms to change. `null` removes a term; it is an error for terms that cannot be removed.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = PartnerPatch)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PartnerPatch {
     /// Networks from which the partner may call.
@@ -216,7 +215,7 @@ impl PartnerPatch {
     pub fn check(&self, now: OffsetDateTime) -> Result<(), InvalidRequest> {
         let mut errors = Vec::new();
         let mut add_error = |field: &str, message: &str| {
-            errors.push(FieldError {
+            errors.push(ErrorDetail {
                 field: field.to_owned(),
                 message: message.to_owned(),
             });

@@ -13,7 +13,6 @@ const MAX_DENOMINATION: i64 = 1_000_000_000_000;
 /// Range of face values in equal steps.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = DenominationRangeRequest)]
 pub(super) struct DenominationRangeRequest {
     /// Lowest face value.
     pub(super) min: AmountText,

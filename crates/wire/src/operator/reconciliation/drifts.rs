@@ -42,10 +42,10 @@ pub struct DriftBody {
     vendor_record: String,
     /// Our voucher; null if we have none.
     #[schema(required)]
-    ours: Option<DriftSideBody>,
+    ours: Option<DriftSide>,
     /// The vendor's record; null if it has none.
     #[schema(required)]
-    theirs: Option<DriftSideBody>,
+    theirs: Option<DriftSide>,
     /// Time at which the drift was detected.
     #[serde(with = "vouchsafe_domain::timestamp")]
     detected_at: OffsetDateTime,
@@ -62,8 +62,7 @@ pub struct DriftBody {
 
 /// A voucher according to one side.
 #[derive(Serialize, ToSchema)]
-#[schema(as = DriftSide)]
-struct DriftSideBody {
+struct DriftSide {
     /// Purchase ID; null if the side does not state it.
     #[schema(required, value_type = Option<String>)]
     purchase_id: Option<PurchaseKey>,
@@ -135,8 +134,8 @@ impl From<Drift> for DriftBody {
             order_id,
             our_allocation: drift.voucher_id,
             vendor_record: drift.reference,
-            ours: drift.ours.map(DriftSideBody::from),
-            theirs: drift.theirs.map(DriftSideBody::from),
+            ours: drift.ours.map(DriftSide::from),
+            theirs: drift.theirs.map(DriftSide::from),
             detected_at: drift.detected_at,
             resolution: drift.resolution,
             reason: drift.reason,
@@ -145,7 +144,7 @@ impl From<Drift> for DriftBody {
     }
 }
 
-impl From<VoucherTerms> for DriftSideBody {
+impl From<VoucherTerms> for DriftSide {
     fn from(terms: VoucherTerms) -> Self {
         Self {
             purchase_id: terms.purchase,

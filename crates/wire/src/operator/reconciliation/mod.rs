@@ -59,7 +59,7 @@ pub struct DayBody {
     /// Orders settled on the day and their vouchers, and the results of all vendors.
     summary: ReconciliationSummary,
     /// Comparisons with the records of the vendors that list their sales, by vendor.
-    vendors: Vec<VendorBody>,
+    vendors: Vec<VendorReconciliation>,
     /// Vouchers of the orders settled on the day, by vendor and batch; null before they were counted.
     #[schema(required)]
     allocations: Option<Vec<BatchBody>>,
@@ -97,8 +97,7 @@ struct BatchBody {
 
 /// Reconciliation of a day with one vendor.
 #[derive(Serialize, ToSchema)]
-#[schema(as = VendorReconciliation)]
-struct VendorBody {
+struct VendorReconciliation {
     /// Vendor ID.
     vendor: String,
     /// Counts of the last comparison; null before the first.
@@ -159,7 +158,10 @@ impl DayBody {
     /// The allocations of a day, its results by vendor, and their sum.
     #[must_use]
     pub fn of(day: Date, reconciliations: Vec<Reconciliation>, allocations: Option<DayAllocations>) -> Self {
-        let vendors: Vec<VendorBody> = reconciliations.into_iter().map(VendorBody::from).collect();
+        let vendors: Vec<VendorReconciliation> = reconciliations
+            .into_iter()
+            .map(VendorReconciliation::from)
+            .collect();
         let summaries = vendors.iter().filter_map(|vendor| vendor.summary);
         let mut summary = summaries.fold(ReconciliationSummary::default(), ReconciliationSummary::combine);
         if let Some(counted) = &allocations {
@@ -193,7 +195,7 @@ impl From<BatchAllocations> for BatchBody {
     }
 }
 
-impl From<Reconciliation> for VendorBody {
+impl From<Reconciliation> for VendorReconciliation {
     fn from(reconciliations: Reconciliation) -> Self {
         let compared = reconciliations.compared.as_ref();
         let timestamp = |pick: fn(&ReconciliationResult) -> OffsetDateTime| compared.map(pick);

@@ -19,7 +19,6 @@ const MAX_REJECTIONS: usize = 1_000;
 
 /// Result of an import.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
-#[schema(as = ImportReport)]
 pub struct ImportReport {
     /// Vendor of the vouchers.
     pub vendor: String,

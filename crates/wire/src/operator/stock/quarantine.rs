@@ -35,7 +35,6 @@ impl QuarantineRequest {
 
 /// The quarantine after a request.
 #[derive(Serialize, ToSchema)]
-#[schema(as = QuarantineReport)]
 pub struct QuarantineReport {
     /// Whether stock is quarantined.
     pub stock_quarantined: bool,
@@ -43,7 +42,6 @@ pub struct QuarantineReport {
 
 /// Progress of a release.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = ReleaseReport)]
 pub struct ReleaseReport {
     /// Vouchers that this request released.
     pub released: u64,
@@ -160,7 +158,6 @@ impl NamedVoucher {
 
 /// Result of the comparison.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
-#[schema(as = ComparisonReport)]
 pub struct ComparisonReport {
     /// Vouchers whose sale this database has.
     pub known: u64,

@@ -120,7 +120,6 @@ fn parse_codes(codes: &[JsonObject<NamedCode>]) -> Result<Vec<VoucherCode>, Inva
 
 /// Result of voiding vouchers.
 #[derive(Serialize, Deserialize, ToSchema)]
-#[schema(as = VoidReport)]
 pub struct VoidReport {
     /// Number of vouchers taken out of sale.
     pub voided: u64,
@@ -130,7 +129,6 @@ pub struct VoidReport {
 
 /// A code that was not voided.
 #[derive(Serialize, Deserialize, ToSchema)]
-#[schema(as = RejectedCode)]
 pub struct RejectedCode {
     /// Index in `codes`, from 0.
     pub index: usize,

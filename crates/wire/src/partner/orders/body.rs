@@ -35,9 +35,9 @@ pub struct OrderBody<'a> {
     #[schema(required, value_type = Option<Metadata>)]
     metadata: Option<&'a RawValue>,
     /// The ordered items with their delivery state.
-    items: Vec<ItemBody<'a>>,
+    items: Vec<OrderItem<'a>>,
     /// The allocated vouchers, without codes. `GET /orders/{order_id}/vouchers` returns the codes.
-    vouchers: Vec<VoucherBody<'a>>,
+    vouchers: Vec<OrderVoucher<'a>>,
     /// Amount returned to the wallet so far.
     refunded_amount: Money,
     /// Whether the order is final: no more vouchers will be delivered.
@@ -57,8 +57,7 @@ pub struct OrderBody<'a> {
 
 /// An item of an order.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = OrderItem)]
-struct ItemBody<'a> {
+struct OrderItem<'a> {
     /// The ordered product.
     product_id: &'a ProductId,
     /// Face value of each voucher.
@@ -77,8 +76,7 @@ struct ItemBody<'a> {
 
 /// A voucher of an order, without its code.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = OrderVoucher)]
-struct VoucherBody<'a> {
+struct OrderVoucher<'a> {
     /// Identifies the voucher.
     voucher_id: VoucherId,
     /// Product of the voucher.
@@ -115,11 +113,15 @@ impl<'a> OrderBody<'a> {
             fulfilled_from: order.fulfilled_from,
             reference: order.reference.as_deref(),
             metadata: order.metadata.as_deref().map(serde_json::from_str).transpose()?,
-            items: order.lines.iter().map(|line| ItemBody::of(line, order)).collect(),
+            items: order
+                .lines
+                .iter()
+                .map(|line| OrderItem::of(line, order))
+                .collect(),
             vouchers: order
                 .vouchers
                 .iter()
-                .map(|allocation| VoucherBody::of(allocation, currency))
+                .map(|allocation| OrderVoucher::of(allocation, currency))
                 .collect(),
             refunded_amount: order.refunded.of(currency),
             closed: order.closed,
@@ -137,7 +139,7 @@ impl<'a> OrderBody<'a> {
     }
 }
 
-impl<'a> ItemBody<'a> {
+impl<'a> OrderItem<'a> {
     fn of(line: &'a OrderLine, order: &Order) -> Self {
         let (failed, cancelled) = match order.status {
             OrderStatus::Cancelled | OrderStatus::Refunded => (0, line.failed),
@@ -155,7 +157,7 @@ impl<'a> ItemBody<'a> {
     }
 }
 
-impl<'a> VoucherBody<'a> {
+impl<'a> OrderVoucher<'a> {
     fn of(allocation: &'a Allocation, currency: Currency) -> Self {
         Self {
             voucher_id: allocation.voucher_id,

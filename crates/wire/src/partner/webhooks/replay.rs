@@ -5,8 +5,7 @@ use utoipa::ToSchema;
 
 /// Result of a replay.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = WebhookReplay)]
-pub struct ReplayResultBody {
+pub struct WebhookReplay {
     /// Number of events queued for delivery.
     pub replayed: usize,
 }

@@ -49,9 +49,8 @@ pub struct PutWebhookBody {
 
 /// Options of a secret rotation.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[schema(as = WebhookRotateRequest)]
 #[serde(deny_unknown_fields)]
-pub struct RotateSecretBody {
+pub struct WebhookRotateRequest {
     #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
     #[schema(schema_with = secret_overlap_schema)]
     overlap_seconds: Option<u32>,
@@ -67,9 +66,8 @@ fn secret_overlap_schema() -> ObjectBuilder {
 
 /// Options of a test delivery.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[schema(as = WebhookTestRequest)]
 #[serde(deny_unknown_fields)]
-pub struct TestWebhookBody {
+pub struct WebhookTestRequest {
     /// Event type of the sample. Default: `order.delivered`.
     #[serde(default)]
     event: Option<EventKind>,
@@ -242,7 +240,7 @@ pub fn parse(body: &[u8]) -> Result<RequestedWebhook, InvalidRequest> {
 /// # Errors
 /// `MALFORMED_REQUEST` and `VALIDATION_FAILED`.
 pub fn parse_overlap(body: &[u8]) -> Result<u32, InvalidRequest> {
-    let request: RotateSecretBody = json::parse_optional(body)?;
+    let request: WebhookRotateRequest = json::parse_optional(body)?;
     overlap_s(request.overlap_seconds)
 }
 
@@ -251,7 +249,7 @@ pub fn parse_overlap(body: &[u8]) -> Result<u32, InvalidRequest> {
 /// # Errors
 /// `MALFORMED_REQUEST` and `VALIDATION_FAILED`.
 pub fn parse_test_event(body: &[u8]) -> Result<EventKind, InvalidRequest> {
-    let request: TestWebhookBody = json::parse_optional(body)?;
+    let request: WebhookTestRequest = json::parse_optional(body)?;
     Ok(request.event.unwrap_or(EventKind::OrderDelivered))
 }
 

@@ -28,16 +28,15 @@ pub struct TestResultBody {
     latency_ms: u32,
     /// Result of the delivery with an invalid signature, sent first; a 4xx passes. Null in production.
     #[schema(required)]
-    wrong_signature: Option<TestAttemptBody>,
+    wrong_signature: Option<WebhookTestAttempt>,
     /// Result of the repeated delivery; a 2xx passes. Null in production, and if the first delivery was not accepted.
     #[schema(required)]
-    duplicate: Option<TestAttemptBody>,
+    duplicate: Option<WebhookTestAttempt>,
 }
 
 /// Result of a delivery that checks signature verification or deduplication.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = WebhookTestAttempt)]
-pub struct TestAttemptBody {
+pub struct WebhookTestAttempt {
     /// Whether the endpoint responded as required.
     passed: bool,
     /// HTTP status of the response. Null without a response.
@@ -75,8 +74,8 @@ impl TestResultBody {
             status: result.status.ok(),
             fault: result.status.err(),
             latency_ms: milliseconds(elapsed),
-            wrong_signature: wrong_signature.map(|attempt| TestAttemptBody::of(attempt, is_rejected)),
-            duplicate: duplicate.map(|attempt| TestAttemptBody::of(attempt, is_accepted)),
+            wrong_signature: wrong_signature.map(|attempt| WebhookTestAttempt::of(attempt, is_rejected)),
+            duplicate: duplicate.map(|attempt| WebhookTestAttempt::of(attempt, is_accepted)),
         }
     }
 }
@@ -95,7 +94,7 @@ fn milliseconds(elapsed: Duration) -> u32 {
     u32::try_from(elapsed.as_millis()).unwrap_or(u32::MAX)
 }
 
-impl TestAttemptBody {
+impl WebhookTestAttempt {
     fn of((result, elapsed): (SendResult, Duration), is_expected: impl FnOnce(&SendResult) -> bool) -> Self {
         Self {
             passed: is_expected(&result),
