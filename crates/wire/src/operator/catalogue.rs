@@ -14,15 +14,13 @@ use crate::operator::products::ProductRequest;
 
 operations! {
     OperatorAccess;
-    LIST_CATEGORIES: Operation<NoFilter, Page<Category>> =
-        get("/categories", Role::Viewer, "listCategories", "List categories");
+    LIST_CATEGORIES: Operation<NoFilter, Page<Category>> = get("/categories", Role::Viewer, "listCategories", "List categories");
     PUT_CATEGORY: Operation<CategoryRequest, Category> =
         put("/categories/{category_id}", Role::Admin, Never, "putCategory", "Create or replace a category");
     LIST_PRODUCTS: Operation<NoFilter, Page<ProductView<'static>>> =
         get("/products", Role::Viewer, "listProducts", "List products");
     GET_PRODUCT: Operation<(), ProductView<'static>> =
-        get("/products/{product_id}", Role::Viewer, "getProduct", "Get a product")
-            .errors(&[Code::ProductNotFound]);
+        get("/products/{product_id}", Role::Viewer, "getProduct", "Get a product").errors(&[Code::ProductNotFound]);
     PUT_PRODUCT: Operation<ProductRequest, ProductView<'static>> =
         put("/products/{product_id}", Role::Admin, Never, "putProduct", "Create or replace a product");
 }

@@ -43,12 +43,7 @@ operations! {
                 Code::CredentialIssuedBefore,
                 Code::OperatorExists,
             ]);
-    DECLINE_CHANGE_REQUEST: Operation<DeclineRequest, ChangeRequest> = post(
-        "/requests/{request_id}/decline",
-        Role::Operator,
-        Never,
-        "declineChangeRequest",
-        "Decline a change request",
-    )
-        .errors(&[Code::ChangeRequestNotWaiting]);
+    DECLINE_CHANGE_REQUEST: Operation<DeclineRequest, ChangeRequest> =
+        post("/requests/{request_id}/decline", Role::Operator, Never, "declineChangeRequest", "Decline a change request")
+            .errors(&[Code::ChangeRequestNotWaiting]);
 }

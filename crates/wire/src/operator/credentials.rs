@@ -1,4 +1,4 @@
-//! Bodies of `/partners/{partner_id}/credentials`.
+//! Operations and bodies of `/partners/{partner_id}/credentials`.
 
 use serde::{Deserialize, Serialize, Serializer};
 use time::OffsetDateTime;

@@ -16,15 +16,11 @@ use crate::operator::settings::Setting;
 
 operations! {
     OperatorAccess;
-    SEARCH: Operation<SearchQuery, SearchResults> =
-        get("/search", Role::Viewer, "search", "Find an object by ID or reference");
+    SEARCH: Operation<SearchQuery, SearchResults> = get("/search", Role::Viewer, "search", "Find an object by ID or reference");
     GET_OVERVIEW: Operation<(), Overview> = get("/overview", Role::Viewer, "getOverview", "Get the overview");
-    LIST_SAMPLES: Operation<SamplesQuery, SampleList> =
-        get("/samples", Role::Viewer, "listSamples", "List traffic samples");
-    FOLLOW_LIVE_FEED: Operation<(), LiveEvent<'static>> =
-        get("/live", Role::Viewer, "followLiveFeed", "Follow the live feed");
-    LIST_SETTINGS: Operation<WholeList, Page<Setting>> =
-        get("/settings", Role::Viewer, "listSettings", "List settings");
+    LIST_SAMPLES: Operation<SamplesQuery, SampleList> = get("/samples", Role::Viewer, "listSamples", "List traffic samples");
+    FOLLOW_LIVE_FEED: Operation<(), LiveEvent<'static>> = get("/live", Role::Viewer, "followLiveFeed", "Follow the live feed");
+    LIST_SETTINGS: Operation<WholeList, Page<Setting>> = get("/settings", Role::Viewer, "listSettings", "List settings");
     LIST_REFUSALS: Operation<RefusalsQuery, Page<RefusalCount>> =
         get("/refusals", Role::Viewer, "listRefusals", "List refused requests");
     LIST_ACTORS: Operation<ActorsQuery, LiveActors> = get("/actors", Role::Viewer, "listActors", "List live actors");

@@ -1,4 +1,4 @@
-//! Bodies of `/operators`.
+//! Operations and bodies of `/operators`.
 
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -38,14 +38,9 @@ operations! {
     CREATE_OPERATOR: Operation<NewOperator, OperatorAccount> =
         post("/operators", Role::Admin, Always(&[ChangeKind::OperatorCreate]), "createOperator", "Create an operator")
             .errors(&[Code::OperatorExists]);
-    CHANGE_OPERATOR: Operation<OperatorPatch, OperatorAccount> = patch(
-        "/operators/{name}",
-        Role::Admin,
-        Sometimes(&[ChangeKind::OperatorChange]),
-        "changeOperator",
-        "Change an operator",
-    )
-        .errors(&[Code::OwnAccount, Code::InvalidRowHmac]);
+    CHANGE_OPERATOR: Operation<OperatorPatch, OperatorAccount> =
+        patch("/operators/{name}", Role::Admin, Sometimes(&[ChangeKind::OperatorChange]), "changeOperator", "Change an operator")
+            .errors(&[Code::OwnAccount, Code::InvalidRowHmac]);
     LIST_OPERATOR_TOKENS: Operation<NoFilter, Page<OperatorTokenSummary>> =
         get("/operators/{name}/tokens", Role::Viewer, "listOperatorTokens", "List tokens of an operator");
     ISSUE_OPERATOR_TOKEN: Operation<IssueTokenRequest, IssuedOperatorToken> = post(
@@ -71,11 +66,9 @@ operations! {
         post("/operators/{name}/sign-in-links", Role::Viewer, Never, "issueSignInLink", "Issue a sign-in link")
             .errors(&[Code::Forbidden, Code::OperatorDisabled]);
     LIST_OPERATOR_SESSIONS: Operation<SessionFilter, Page<OperatorSession>> =
-        get("/sessions", Role::Viewer, "listOperatorSessions", "List sessions")
-            .errors(&[Code::Forbidden]);
+        get("/sessions", Role::Viewer, "listOperatorSessions", "List sessions").errors(&[Code::Forbidden]);
     END_OPERATOR_SESSION: Operation<(), ()> =
-        delete("/sessions/{session_id}", Role::Viewer, Never, "endOperatorSession", "End a session")
-            .errors(&[Code::Forbidden]);
+        delete("/sessions/{session_id}", Role::Viewer, Never, "endOperatorSession", "End a session").errors(&[Code::Forbidden]);
 }
 
 /// Validity of a token without another request.

@@ -1,4 +1,4 @@
-//! Bodies of `/partners`.
+//! Operations and bodies of `/partners`.
 
 #[cfg(feature = "clap")]
 mod arguments;
@@ -29,8 +29,7 @@ use crate::partner::certification::Certification;
 
 operations! {
     OperatorAccess;
-    LIST_PARTNERS: Operation<PartnerFilter, Page<Partner>> =
-        get("/partners", Role::Viewer, "listPartners", "List partners");
+    LIST_PARTNERS: Operation<PartnerFilter, Page<Partner>> = get("/partners", Role::Viewer, "listPartners", "List partners");
     CREATE_PARTNER: Operation<NewPartner, CreatedPartner<'static>> =
         post("/partners", Role::Admin, Never, "createPartner", "Create a partner");
     GET_PARTNER: Operation<(), PartnerWithCredentials<'static>> =
@@ -43,21 +42,12 @@ operations! {
         "Change the terms of a partner",
     )
         .errors(&[Code::InvalidRowHmac]);
-    GET_CERTIFICATION: Operation<(), Certification> = get(
-        "/partners/{partner_id}/certification",
-        Role::Viewer,
-        "getCertification",
-        "Get the certification of a partner",
-    )
-        .errors(&[Code::RouteNotFound]);
-    RESTART_CERTIFICATION: Operation<(), ()> = delete(
-        "/partners/{partner_id}/certification",
-        Role::Operator,
-        Never,
-        "restartCertification",
-        "Restart a certification",
-    )
-        .errors(&[Code::RouteNotFound]);
+    GET_CERTIFICATION: Operation<(), Certification> =
+        get("/partners/{partner_id}/certification", Role::Viewer, "getCertification", "Get the certification of a partner")
+            .errors(&[Code::RouteNotFound]);
+    RESTART_CERTIFICATION: Operation<(), ()> =
+        delete("/partners/{partner_id}/certification", Role::Operator, Never, "restartCertification", "Restart a certification")
+            .errors(&[Code::RouteNotFound]);
     LIST_LIMIT_USE: Operation<WholeList, Page<LimitUse>> =
         get("/partners/{partner_id}/limits", Role::Viewer, "listLimitUse", "List the use of rate limits");
 }

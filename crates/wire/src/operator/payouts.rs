@@ -1,4 +1,4 @@
-//! Bodies of `/payouts`.
+//! Operations and bodies of `/payouts`.
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -20,32 +20,16 @@ operations! {
     OperatorAccess;
     LIST_PAYOUTS: Operation<PayoutSearch, Page<PayoutOfPartner<'static>>> =
         get("/payouts", Role::Viewer, "listPayouts", "List payouts");
-    GET_PAYOUT: Operation<(), PayoutOfPartner<'static>> =
-        get("/payouts/{payout_id}", Role::Viewer, "getPayout", "Get a payout");
-    PAY_PAYOUT: Operation<PayoutDecisionRequest, PayoutOfPartner<'static>> = post(
-        "/payouts/{payout_id}/pay",
-        Role::Admin,
-        Always(&[ChangeKind::PayoutPay]),
-        "payPayout",
-        "Record a payout as paid",
-    )
-        .errors(&[Code::StepUpRequired, Code::PayoutNotPending, Code::IdempotencyInProgress]);
-    REJECT_PAYOUT: Operation<PayoutDecisionRequest, PayoutOfPartner<'static>> = post(
-        "/payouts/{payout_id}/reject",
-        Role::Admin,
-        Always(&[ChangeKind::PayoutReject]),
-        "rejectPayout",
-        "Reject a payout",
-    )
-        .errors(&[Code::StepUpRequired, Code::PayoutNotPending, Code::IdempotencyInProgress]);
-    FAIL_PAYOUT: Operation<PayoutDecisionRequest, PayoutOfPartner<'static>> = post(
-        "/payouts/{payout_id}/fail",
-        Role::Admin,
-        Always(&[ChangeKind::PayoutFail]),
-        "failPayout",
-        "Record a payout as failed",
-    )
-        .errors(&[Code::StepUpRequired, Code::PayoutNotPending, Code::IdempotencyInProgress]);
+    GET_PAYOUT: Operation<(), PayoutOfPartner<'static>> = get("/payouts/{payout_id}", Role::Viewer, "getPayout", "Get a payout");
+    PAY_PAYOUT: Operation<PayoutDecisionRequest, PayoutOfPartner<'static>> =
+        post("/payouts/{payout_id}/pay", Role::Admin, Always(&[ChangeKind::PayoutPay]), "payPayout", "Record a payout as paid")
+            .errors(&[Code::StepUpRequired, Code::PayoutNotPending, Code::IdempotencyInProgress]);
+    REJECT_PAYOUT: Operation<PayoutDecisionRequest, PayoutOfPartner<'static>> =
+        post("/payouts/{payout_id}/reject", Role::Admin, Always(&[ChangeKind::PayoutReject]), "rejectPayout", "Reject a payout")
+            .errors(&[Code::StepUpRequired, Code::PayoutNotPending, Code::IdempotencyInProgress]);
+    FAIL_PAYOUT: Operation<PayoutDecisionRequest, PayoutOfPartner<'static>> =
+        post("/payouts/{payout_id}/fail", Role::Admin, Always(&[ChangeKind::PayoutFail]), "failPayout", "Record a payout as failed")
+            .errors(&[Code::StepUpRequired, Code::PayoutNotPending, Code::IdempotencyInProgress]);
 }
 
 /// A payout and its partner.

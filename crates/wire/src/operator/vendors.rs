@@ -1,4 +1,4 @@
-//! Request and response bodies of `/vendors`.
+//! Operations and bodies of `/vendors`.
 
 use std::borrow::Cow;
 
@@ -27,19 +27,12 @@ operations! {
     OperatorAccess;
     LIST_VENDORS: Operation<NoFilter, Page<VendorWithCircuit>> = get("/vendors", Role::Viewer, "listVendors", "List vendors");
     GET_VENDOR: Operation<(), VendorWithCircuit> =
-        get("/vendors/{vendor_id}", Role::Viewer, "getVendor", "Get a vendor")
-            .errors(&[Code::VendorNotFound]);
-    PUT_VENDOR: Operation<VendorRequest, Vendor> = put(
-        "/vendors/{vendor_id}",
-        Role::Admin,
-        Sometimes(&[ChangeKind::VendorPut]),
-        "putVendor",
-        "Create or replace a vendor",
-    );
+        get("/vendors/{vendor_id}", Role::Viewer, "getVendor", "Get a vendor").errors(&[Code::VendorNotFound]);
+    PUT_VENDOR: Operation<VendorRequest, Vendor> =
+        put("/vendors/{vendor_id}", Role::Admin, Sometimes(&[ChangeKind::VendorPut]), "putVendor", "Create or replace a vendor");
     LIST_PURCHASES: Operation<PurchaseFilter, Page<PurchaseView>> =
         get("/purchases", Role::Viewer, "listPurchases", "List purchases");
-    GET_PURCHASE: Operation<(), PurchaseView> =
-        get("/purchases/{purchase_id}", Role::Viewer, "getPurchase", "Get a purchase");
+    GET_PURCHASE: Operation<(), PurchaseView> = get("/purchases/{purchase_id}", Role::Viewer, "getPurchase", "Get a purchase");
     END_PURCHASE: Operation<ReasonRequest, PurchaseView> =
         post("/purchases/{purchase_id}/end", Role::Operator, Never, "endPurchase", "End a purchase");
 }

@@ -1,4 +1,4 @@
-//! Request body of top-ups and adjustments.
+//! Operations on wallets, and the request body of top-ups and adjustments.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -21,12 +21,8 @@ operations! {
     OperatorAccess;
     LIST_WALLETS: Operation<WholeList, Page<Wallet>> =
         get("/partners/{partner_id}/wallets", Role::Viewer, "listWallets", "List the wallets of a partner");
-    LIST_TRANSACTIONS: Operation<TransactionFilter, Page<Transaction>> = get(
-        "/partners/{partner_id}/transactions",
-        Role::Viewer,
-        "listTransactions",
-        "List the transactions of a partner",
-    );
+    LIST_TRANSACTIONS: Operation<TransactionFilter, Page<Transaction>> =
+        get("/partners/{partner_id}/transactions", Role::Viewer, "listTransactions", "List the transactions of a partner");
     TOP_UP: Operation<PostingRequest, Transaction> = post(
         "/partners/{partner_id}/wallets/{currency}/top-ups",
         Role::Admin,

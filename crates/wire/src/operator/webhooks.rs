@@ -1,4 +1,4 @@
-//! Response bodies of `/webhooks` and `/deliveries`.
+//! Operations and bodies of `/webhooks` and `/deliveries`.
 
 use serde::Serialize;
 use time::OffsetDateTime;

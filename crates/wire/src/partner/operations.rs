@@ -46,12 +46,10 @@ operations! {
                 Code::PendingAmountLimitReached,
                 Code::SpendLimitReached,
             ]);
-    LIST_ORDERS: Operation<OrderFilter, Page<OrderBody<'static>>> =
-        get("/orders", ApiScope::Read, "listOrders", "List orders");
+    LIST_ORDERS: Operation<OrderFilter, Page<OrderBody<'static>>> = get("/orders", ApiScope::Read, "listOrders", "List orders");
     LIST_WALLETS: Operation<WholeList, Page<Wallet>> = get("/wallets", ApiScope::Read, "listWallets", "List wallets");
     LIST_EVENTS: Operation<EventFilter, Page<Event>> =
-        get("/events", ApiScope::Read, "listEvents", "List events")
-            .errors(&[Code::EventNotFound]);
+        get("/events", ApiScope::Read, "listEvents", "List events").errors(&[Code::EventNotFound]);
     LIST_TRANSACTIONS: Operation<TransactionFilter, Page<Transaction>> =
         get("/transactions", ApiScope::Read, "listTransactions", "List transactions");
     LIST_PRODUCTS: Operation<ProductFilter, Page<ProductBody<'static>>> =
@@ -61,37 +59,28 @@ operations! {
     LIST_PAYOUTS: Operation<PayoutFilter, Page<PayoutBody<'static>>> =
         get("/payouts", ApiScope::Read, "listPayouts", "List payouts");
     REQUEST_PAYOUT: Operation<PayoutRequest, PayoutBody<'static>> =
-        post("/payouts", ApiScope::Payouts, "requestPayout", "Request a payout")
-            .stored_errors(&[Code::InsufficientFunds]);
+        post("/payouts", ApiScope::Payouts, "requestPayout", "Request a payout").stored_errors(&[Code::InsufficientFunds]);
     LIST_WEBHOOKS: Operation<NoFilter, Page<WebhookBody<'static>>> =
         get("/webhooks", ApiScope::Read, "listWebhooks", "List webhook endpoints");
     PUT_WEBHOOK: Operation<PutWebhookBody, WebhookBody<'static>> =
         post("/webhooks", ApiScope::Webhooks, "putWebhook", "Register or update a webhook endpoint")
             .errors(&[Code::WebhookNotFound, Code::WebhookLimitReached]);
     GET_CERTIFICATION: Operation<(), Certification> =
-        get("/certification", ApiScope::Read, "getCertification", "Get your certification")
-            .errors(&[Code::RouteNotFound]);
+        get("/certification", ApiScope::Read, "getCertification", "Get your certification").errors(&[Code::RouteNotFound]);
     ROTATE_CREDENTIAL: Operation<RotateRequest, RotatedCredential<'static>> =
         post("/credentials/rotate", ApiScope::Credentials, "rotateCredential", "Rotate your credential")
             .errors(&[Code::CredentialLimitReached]);
-    GET_ORDER: Operation<(), OrderBody<'static>> =
-        get("/orders/{order_id}", ApiScope::Read, "getOrder", "Get an order");
+    GET_ORDER: Operation<(), OrderBody<'static>> = get("/orders/{order_id}", ApiScope::Read, "getOrder", "Get an order");
     GET_VOUCHER_CODES: Operation<(), VoucherCodesBody<'static>> =
         get("/orders/{order_id}/vouchers", ApiScope::Codes, "getVoucherCodes", "Retrieve the codes of an order")
             .errors(&[Code::OrderNotReady]);
-    LIST_VOUCHER_ACCESS: Operation<NoFilter, Page<VoucherAccess>> = get(
-        "/orders/{order_id}/vouchers/access",
-        ApiScope::Read,
-        "listVoucherAccess",
-        "List the reads of an order's codes",
-    );
+    LIST_VOUCHER_ACCESS: Operation<NoFilter, Page<VoucherAccess>> =
+        get("/orders/{order_id}/vouchers/access", ApiScope::Read, "listVoucherAccess", "List the reads of an order's codes");
     CANCEL_ORDER: Operation<CancelRequest, OrderBody<'static>> =
         post("/orders/{order_id}/cancel", ApiScope::Orders, "cancelOrder", "Cancel an order")
             .errors(&[Code::OrderNotCancellable, Code::CancellationLimitReached]);
-    GET_PRODUCT: Operation<(), ProductBody<'static>> =
-        get("/products/{product_id}", ApiScope::Read, "getProduct", "Get a product");
-    GET_PAYOUT: Operation<(), PayoutBody<'static>> =
-        get("/payouts/{payout_id}", ApiScope::Read, "getPayout", "Get a payout");
+    GET_PRODUCT: Operation<(), ProductBody<'static>> = get("/products/{product_id}", ApiScope::Read, "getProduct", "Get a product");
+    GET_PAYOUT: Operation<(), PayoutBody<'static>> = get("/payouts/{payout_id}", ApiScope::Read, "getPayout", "Get a payout");
     LIST_WEBHOOK_DELIVERIES: Operation<AttemptFilter, Page<LoggedAttempt>> =
         get("/webhooks/{webhook_id}/deliveries", ApiScope::Read, "listWebhookDeliveries", "List delivery attempts");
     DELETE_WEBHOOK: Operation<(), ()> =
@@ -103,6 +92,5 @@ operations! {
     RETRY_WEBHOOK: Operation<(), WebhookBody<'static>> =
         post("/webhooks/{webhook_id}/retry", ApiScope::Webhooks, "retryWebhook", "Retry waiting deliveries");
     REPLAY_WEBHOOK: Operation<ReplayEventsBody, WebhookReplay> =
-        post("/webhooks/{webhook_id}/replay", ApiScope::Webhooks, "replayWebhook", "Replay events")
-            .errors(&[Code::EventNotFound]);
+        post("/webhooks/{webhook_id}/replay", ApiScope::Webhooks, "replayWebhook", "Replay events").errors(&[Code::EventNotFound]);
 }

@@ -1,4 +1,4 @@
-//! Response body of `GET /reconciliation/{date}`, and the date in its path.
+//! The operation and response body of `GET /reconciliation/{date}`, and the date in its path.
 
 use serde::Serialize;
 use time::{Date, OffsetDateTime};

@@ -1,4 +1,4 @@
-//! Bodies of `/sandbox`: faults, and the next vouchers of the mock vendor.
+//! Operations and bodies of `/sandbox`: faults, and the next vouchers of the mock vendor.
 
 use std::time::Duration;
 
@@ -27,21 +27,16 @@ operations! {
         post("/sandbox/faults", ApiScope::Orders, "requestSandboxFault", "Request a fault");
     LIST_SANDBOX_FAULTS: Operation<NoFilter, Page<FaultBody>> =
         get("/sandbox/faults", ApiScope::Read, "listSandboxFaults", "List active faults");
-    CLEAR_SANDBOX_FAULTS: Operation<(), ()> =
-        delete("/sandbox/faults", ApiScope::Orders, "clearSandboxFaults", "End all faults");
+    CLEAR_SANDBOX_FAULTS: Operation<(), ()> = delete("/sandbox/faults", ApiScope::Orders, "clearSandboxFaults", "End all faults");
     APPROVE_SANDBOX_ORDER: Operation<(), OrderBody<'static>> =
         post("/sandbox/orders/{order_id}/approve", ApiScope::Orders, "approveSandboxOrder", "Approve an order")
             .errors(&[Code::OrderNotAwaitingApproval]);
     REJECT_SANDBOX_ORDER: Operation<(), OrderBody<'static>> =
         post("/sandbox/orders/{order_id}/reject", ApiScope::Orders, "rejectSandboxOrder", "Reject an order")
             .errors(&[Code::OrderNotAwaitingApproval]);
-    ADVANCE_SANDBOX_ORDER: Operation<SandboxAdvanceRequest, OrderBody<'static>> = post(
-        "/sandbox/orders/{order_id}/advance",
-        ApiScope::Orders,
-        "advanceSandboxOrder",
-        "Deliver the next vouchers of an order",
-    )
-        .errors(&[Code::OrderNotFulfillable]);
+    ADVANCE_SANDBOX_ORDER: Operation<SandboxAdvanceRequest, OrderBody<'static>> =
+        post("/sandbox/orders/{order_id}/advance", ApiScope::Orders, "advanceSandboxOrder", "Deliver the next vouchers of an order")
+            .errors(&[Code::OrderNotFulfillable]);
     FAIL_SANDBOX_ORDER: Operation<(), OrderBody<'static>> =
         post("/sandbox/orders/{order_id}/fail", ApiScope::Orders, "failSandboxOrder", "Fail the rest of an order")
             .errors(&[Code::OrderNotFulfillable]);

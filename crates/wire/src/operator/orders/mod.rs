@@ -1,4 +1,4 @@
-//! Bodies of `/orders`.
+//! Operations and bodies of `/orders`.
 
 pub mod fulfil;
 
@@ -24,18 +24,12 @@ operations! {
     OperatorAccess;
     SEARCH_ORDERS: Operation<OrderSearch, Page<OrderOfPartner<'static>>> =
         get("/orders", Role::Viewer, "searchOrders", "Search orders");
-    GET_ORDER: Operation<(), OrderOfPartner<'static>> =
-        get("/orders/{order_id}", Role::Viewer, "getOrder", "Get an order");
+    GET_ORDER: Operation<(), OrderOfPartner<'static>> = get("/orders/{order_id}", Role::Viewer, "getOrder", "Get an order");
     LIST_ORDER_EVENTS: Operation<NoFilter, Page<Event>> =
         get("/orders/{order_id}/events", Role::Viewer, "listOrderEvents", "List the events of an order");
-    APPROVE_ORDER: Operation<ReasonRequest, OrderOfPartner<'static>> = post(
-        "/orders/{order_id}/approve",
-        Role::Operator,
-        Always(&[ChangeKind::OrderApprove]),
-        "approveOrder",
-        "Approve an order",
-    )
-        .errors(&[Code::OrderNotAwaitingApproval, Code::IdempotencyInProgress]);
+    APPROVE_ORDER: Operation<ReasonRequest, OrderOfPartner<'static>> =
+        post("/orders/{order_id}/approve", Role::Operator, Always(&[ChangeKind::OrderApprove]), "approveOrder", "Approve an order")
+            .errors(&[Code::OrderNotAwaitingApproval, Code::IdempotencyInProgress]);
     REJECT_ORDER: Operation<ReasonRequest, OrderOfPartner<'static>> =
         post("/orders/{order_id}/reject", Role::Operator, Never, "rejectOrder", "Reject an order")
             .errors(&[Code::OrderNotAwaitingApproval, Code::IdempotencyInProgress]);

@@ -1,4 +1,4 @@
-//! Bodies of `/reconciliation`, and the reader of record files.
+//! Operations and bodies of `/reconciliation`, and the reader of record files.
 
 pub mod drifts;
 pub mod records;
@@ -29,21 +29,11 @@ operations! {
     GET_RECONCILIATION: Operation<(), DayBody> =
         get("/reconciliation/{date}", Role::Viewer, "getReconciliation", "Get the reconciliation of a day")
             .errors(&[Code::ReconciliationNotFound, Code::ValidationFailed]);
-    RUN_RECONCILIATION: Operation<RunRequest, DayBody> = post(
-        "/reconciliation/{date}/run",
-        Role::Operator,
-        Never,
-        "runReconciliation",
-        "Run the reconciliation of a day",
-    );
-    UPLOAD_RECORDS: Operation<RecordsQuery, DayBody> = post(
-        "/reconciliation/{date}/records",
-        Role::Operator,
-        Never,
-        "uploadRecords",
-        "Upload the vendor records of a day",
-    )
-        .errors(&[Code::ReconciliationInProgress]);
+    RUN_RECONCILIATION: Operation<RunRequest, DayBody> =
+        post("/reconciliation/{date}/run", Role::Operator, Never, "runReconciliation", "Run the reconciliation of a day");
+    UPLOAD_RECORDS: Operation<RecordsQuery, DayBody> =
+        post("/reconciliation/{date}/records", Role::Operator, Never, "uploadRecords", "Upload the vendor records of a day")
+            .errors(&[Code::ReconciliationInProgress]);
     LIST_DRIFTS: Operation<DriftFilter, Page<DriftBody>> = get("/drifts", Role::Viewer, "listDrifts", "List drifts");
     RESOLVE_DRIFT: Operation<ResolveRequest, DriftBody> =
         post("/drifts/{drift_id}/resolve", Role::Operator, Never, "resolveDrift", "Resolve a drift");

@@ -1,4 +1,4 @@
-//! Bodies of `/stock`, and readers of lists of vouchers.
+//! Operations and bodies of `/stock`, and readers of lists of vouchers.
 
 pub mod expiries;
 pub mod import;
