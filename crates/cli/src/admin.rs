@@ -92,14 +92,14 @@ pub struct RequestArgs<O: ObjectRef, B: Args> {
     pub(super) request: B,
 }
 
-impl<O: ObjectRef, B: Args + Serialize + Sync> RequestArgs<O, B> {
+impl<O: ObjectRef, B: Args + Serialize> RequestArgs<O, B> {
     /// Sends the body to an operation on the object and prints the result.
-    pub(super) async fn send<R>(
+    pub(super) fn send<R>(
         &self,
         operation: Operation<B, R>,
         admin: &AdminClient,
-    ) -> anyhow::Result<CommandOutput> {
-        admin.send(self.object.at(operation), &self.request).await
+    ) -> impl Future<Output = anyhow::Result<CommandOutput>> {
+        admin.send(self.object.at(operation), &self.request)
     }
 }
 
@@ -139,27 +139,27 @@ impl AdminClient {
         })
     }
 
-    /// Sends a request and returns the body of a successful response.
-    pub(super) async fn call<Q, R>(
+    /// Sends a request and returns the body of a successful response. The generic functions build a request and leave the rest to
+    /// others: the compiler would make a state machine of each for every operation.
+    pub(super) fn call<Q, R>(
         &self,
         target: impl Into<Target<Q, R>>,
-        body: Option<&(impl Serialize + Sync)>,
-    ) -> anyhow::Result<String> {
+        body: Option<&impl Serialize>,
+    ) -> impl Future<Output = anyhow::Result<String>> {
         let request = self.request(&target.into());
         self.execute(match body {
             Some(body) => request.json(body),
             None => request,
         })
-        .await
     }
 
     /// Sends a request with a query and returns the body of a successful response.
-    pub(super) async fn query<Q, R>(
+    pub(super) fn query<Q, R>(
         &self,
         target: impl Into<Target<Q, R>>,
         query: &str,
-    ) -> anyhow::Result<String> {
-        self.execute(self.request(&target.into().query(query))).await
+    ) -> impl Future<Output = anyhow::Result<String>> {
+        self.execute(self.request(&target.into().query(query)))
     }
 
     /// Sends a stream of another content type than JSON.
@@ -177,32 +177,31 @@ impl AdminClient {
     }
 
     /// Calls an operation without a body and prints the resulting object.
-    pub(super) async fn run<Q, R>(&self, target: impl Into<Target<Q, R>>) -> anyhow::Result<CommandOutput> {
-        let response = self.call(target, NO_BODY).await?;
-        self.show(response, output::format_object)
+    pub(super) fn run<Q, R>(
+        &self,
+        target: impl Into<Target<Q, R>>,
+    ) -> impl Future<Output = anyhow::Result<CommandOutput>> {
+        self.print_object(self.request(&target.into()))
     }
 
     /// Sends a JSON body and prints the resulting object.
-    pub(super) async fn send<Q: Serialize + Sync, R>(
+    pub(super) fn send<Q: Serialize, R>(
         &self,
         target: impl Into<Target<Q, R>>,
         body: &Q,
-    ) -> anyhow::Result<CommandOutput> {
-        let response = self.call(target, Some(body)).await?;
-        self.show(response, output::format_object)
+    ) -> impl Future<Output = anyhow::Result<CommandOutput>> {
+        self.print_object(self.request(&target.into()).json(body))
     }
 
     /// Sends a JSON body to an operation of the listener outside the admin API, and prints the resulting object.
-    pub(super) async fn send_outside_api<Q: Serialize + Sync, R>(
+    pub(super) fn send_outside_api<Q: Serialize, R>(
         &self,
         operation: operation::Operation<Q, R, ()>,
         body: &Q,
-    ) -> anyhow::Result<CommandOutput> {
+    ) -> impl Future<Output = anyhow::Result<CommandOutput>> {
         let url = format!("{}{}", self.url, operation.route.path);
         let request = self.client.request(http_method(operation.route.method), url);
-        let request = request.bearer_auth(expose(&self.token)).json(body);
-        let response = self.execute(request).await?;
-        self.show(response, output::format_object)
+        self.print_object(request.bearer_auth(expose(&self.token)).json(body))
     }
 
     /// Prints a list as a table.
@@ -213,10 +212,23 @@ impl AdminClient {
         columns: &[Column],
     ) -> anyhow::Result<CommandOutput> {
         let query = query::to_string(query)?;
-        let response = self.query(target, &query).await?;
-        self.show(response, |response| {
-            output::format_list(response, columns, &query)
-        })
+        let request = self.request(&target.into().query(&query));
+        self.print_list(request, columns, &query).await
+    }
+
+    async fn print_object(&self, request: reqwest::RequestBuilder) -> anyhow::Result<CommandOutput> {
+        let response = self.execute(request).await?;
+        self.show(response, output::format_object)
+    }
+
+    async fn print_list(
+        &self,
+        request: reqwest::RequestBuilder,
+        columns: &[Column],
+        query: &str,
+    ) -> anyhow::Result<CommandOutput> {
+        let response = self.execute(request).await?;
+        self.show(response, |response| output::format_list(response, columns, query))
     }
 
     pub(super) const fn is_json_output(&self) -> bool {

@@ -30,7 +30,7 @@ impl<Q, R> Target<Q, R> {
 
     /// Fills a placeholder of the path.
     pub(super) fn with(self, name: &str, value: &str) -> Self {
-        let path = self.path.replace(&format!("{{{name}}}"), &percent_encode(value));
+        let path = fill(&self.path, name, value);
         Self { path, ..self }
     }
 
@@ -48,6 +48,10 @@ impl<Q, R> Target<Q, R> {
         let path = format!("{}{separator}{query}", self.path);
         Self { path, ..self }
     }
+}
+
+fn fill(path: &str, name: &str, value: &str) -> String {
+    path.replace(&format!("{{{name}}}"), &percent_encode(value))
 }
 
 pub(super) const fn http_method(method: operation::Method) -> Method {
