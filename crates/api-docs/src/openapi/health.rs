@@ -29,14 +29,18 @@ pub(crate) fn operations() -> impl Iterator<Item = Operation> {
     operations.into_iter().map(|operation| operation.tag(TAG))
 }
 
+fn describe<R>(operation: &PublicOperation<R>, description: &'static str) -> Description<(), R> {
+    Description::new(Operation::new("", &operation.route, description), operation)
+}
+
 fn liveness(operation: &PublicOperation<Health>) -> Operation {
     let description = "Responds with 200 while the process can serve requests at all.";
-    Description::new("", operation, description).ok("The process is alive.", status("alive"))
+    describe(operation, description).ok("The process is alive.", status("alive"))
 }
 
 fn readiness(operation: &PublicOperation<Health>) -> Operation {
     let description = "Checks that the database responds and that orders can be committed. Use it for load balancer health checks.";
-    Description::new("", operation, description).ok("The service accepts orders.", status("ready"))
+    describe(operation, description).ok("The service accepts orders.", status("ready"))
 }
 
 fn status(status: &str) -> Value {
@@ -48,7 +52,7 @@ fn document(operation: &PublicOperation<()>) -> Operation {
     let example =
         json!({ "openapi": "3.1.0", "info": { "title": "Vouchsafe", "version": "1.0.0" }, "paths": {} });
     let response = OperationResponse::json::<DocumentBody>(200, "The OpenAPI document.", example);
-    Description::new("", operation, description).response(response)
+    describe(operation, description).response(response)
 }
 
 /// An OpenAPI document, as a free-form object.

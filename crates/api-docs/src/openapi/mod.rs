@@ -21,9 +21,9 @@ use utoipa::openapi::{
     ComponentsBuilder, Info, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Server, Tag,
 };
 
-pub use description::{Description, PathParameter};
+pub use description::Description;
 pub use header::ResponseHeader;
-pub use operation::Operation;
+pub use operation::{Operation, PathParameter};
 pub use parameter::{date, text};
 pub use response::OperationResponse;
 pub use schemas::Schemas;

@@ -3,26 +3,31 @@
 //! Method, path, id, summary and errors come from the constants of the wire format; status, description and headers of an error from
 //! the table of codes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::extensions::Extensions;
-use utoipa::openapi::path::{self, OperationBuilder, Parameter};
+use utoipa::openapi::path::{self, OperationBuilder, Parameter, ParameterIn};
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::SecurityRequirement;
-use utoipa::openapi::{HttpMethod, RefOr, Required, Response, Schema};
+use utoipa::openapi::{HttpMethod, Object, RefOr, Required, Response, Schema};
+use vouchsafe_security::idempotency::MAX_KEY_LENGTH;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operation::{Method, Route};
 
 use super::header::{ResponseHeader, rate_limit_headers};
-use super::parameter::{any_text, header, text};
+use super::parameter::{any_text, header, parameter, text};
 use super::response::{OperationResponse, error_response};
 use super::schemas::Schemas;
 
 /// Description of the responses of the HTTP server to requests that reach no operation.
 const INVALID_HTTP: &str = "The request is not valid HTTP (400), its head takes too long (408) or is too large (431). These \
      responses have no body and no `X-Trace-ID`.";
+
+/// A path parameter: name, description, schema, and the errors of an ID without an object.
+pub type PathParameter = (&'static str, &'static str, fn() -> RefOr<Schema>, &'static [Code]);
 
 /// The body of a request.
 pub(super) enum RequestBodySpec {
@@ -54,7 +59,7 @@ pub struct Operation {
 
 impl Operation {
     /// An operation with the parameters and errors that all operations share, and a description (Markdown).
-    pub(super) fn new<Access>(prefix: &str, route: &Route<Access>, description: &'static str) -> Self {
+    pub fn new<Access>(prefix: &str, route: &Route<Access>, description: &'static str) -> Self {
         let method = match route.method {
             Method::Get => HttpMethod::Get,
             Method::Head => HttpMethod::Head,
@@ -135,7 +140,8 @@ impl Operation {
     }
 
     /// Requires all of these security schemes.
-    pub(super) fn secured(self, schemes: &[&'static str]) -> Self {
+    #[must_use]
+    pub fn secured(self, schemes: &[&'static str]) -> Self {
         let requirement = schemes
             .iter()
             .fold(SecurityRequirement::default(), |all, scheme| {
@@ -145,13 +151,15 @@ impl Operation {
     }
 
     /// Adds an extension.
-    pub(super) fn extension(mut self, name: &'static str, value: &'static str) -> Self {
+    #[must_use]
+    pub fn extension(mut self, name: &'static str, value: &'static str) -> Self {
         self.extensions.push((name, value));
         let extensions = Extensions::from_iter(self.extensions.iter().copied());
         self.edit(|operation| operation.extensions(Some(extensions)))
     }
 
-    pub(super) fn errors(mut self, codes: &[Code]) -> Self {
+    #[must_use]
+    pub fn errors(mut self, codes: &[Code]) -> Self {
         self.error_codes.extend(codes);
         self
     }
@@ -159,6 +167,125 @@ impl Operation {
     pub(super) fn response(mut self, response: OperationResponse) -> Self {
         self.responses.push(response);
         self
+    }
+
+    /// Adds those parameters that the path has, with their errors.
+    #[must_use]
+    pub fn path_parameters(self, path: &str, known: &[PathParameter]) -> Self {
+        let known = known
+            .iter()
+            .filter(|(name, ..)| path.split('/').any(|part| part == format!("{{{name}}}")));
+        known.fold(self, |operation, (name, about, schema, errors)| {
+            operation
+                .parameter(parameter(
+                    ParameterIn::Path,
+                    Required::True,
+                    name,
+                    about,
+                    schema(),
+                ))
+                .errors(errors)
+        })
+    }
+
+    /// Adds an optional request header.
+    #[must_use]
+    pub fn header_parameter(self, name: &str, about: &str, schema: Object) -> Self {
+        self.parameter(header(name, about, schema))
+    }
+
+    /// Adds the required `Idempotency-Key` and its errors. `subject` is what the request creates.
+    #[must_use]
+    pub fn idempotent(self, subject: &str) -> Self {
+        let about = format!(
+            "Unique key for this {subject}. The server executes a request once per key; for 24 hours repetitions get the stored \
+             response."
+        );
+        let key = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .min_length(Some(1))
+            .max_length(Some(MAX_KEY_LENGTH))
+            .pattern(Some("^[!-~]+$"))
+            .examples(["po-1001"])
+            .build();
+        self.parameter(parameter(
+            ParameterIn::Header,
+            Required::True,
+            "Idempotency-Key",
+            &about,
+            key,
+        ))
+        .errors(&[
+            Code::MissingIdempotencyKey,
+            Code::InvalidIdempotencyKey,
+            Code::IdempotencyInProgress,
+            Code::IdempotencyKeyReused,
+        ])
+    }
+
+    /// Requires a security scheme and a role. The role is an extension: OpenAPI 3.1 allows roles where OAuth lists scopes, but
+    /// validators take them for undeclared scopes. The description names the role for readers.
+    #[must_use]
+    pub fn require_role(mut self, scheme: &'static str, role: &'static str) -> Self {
+        self.requirement = Some(("role", role));
+        self.secured(&[scheme]).extension("x-required-role", role)
+    }
+
+    /// Requires a scope of the credential, as an extension like a role.
+    #[must_use]
+    pub fn require_scope(mut self, scope: &'static str) -> Self {
+        self.requirement = Some(("scope", scope));
+        self.extension("x-required-scope", scope)
+    }
+
+    /// Adds the rate-limit headers to the responses.
+    #[must_use]
+    pub fn rate_limited(mut self) -> Self {
+        self.is_rate_limited = true;
+        self
+    }
+
+    /// Sets a text body in one of these media types, each with an example.
+    #[must_use]
+    pub fn text_body(mut self, media_types: Vec<(&'static str, &'static str)>) -> Self {
+        self.body = Some(RequestBodySpec::Text(media_types));
+        self.errors(&[
+            Code::MalformedRequest,
+            Code::RequestTimeout,
+            Code::UnsupportedMediaType,
+            Code::ValidationFailed,
+        ])
+    }
+
+    /// Adds the response of a change that waits for a second operator.
+    #[must_use]
+    pub fn may_wait(mut self, response: OperationResponse) -> Self {
+        self.waiting = Some(response);
+        self
+    }
+
+    pub(super) fn json_body(mut self, body: RequestBodySpec) -> Self {
+        self.body = Some(body);
+        self.errors(&[
+            Code::MalformedRequest,
+            Code::RequestTimeout,
+            Code::PayloadTooLarge,
+            Code::UnsupportedMediaType,
+            Code::ValidationFailed,
+        ])
+    }
+
+    pub(super) fn query(self, parameters: Vec<Parameter>) -> Self {
+        self.query_parameters(parameters)
+            .errors(&[Code::ValidationFailed])
+    }
+
+    /// Adds the filter of a list, whose parameters have these names.
+    pub(super) fn list(self, filter: Vec<Parameter>, names: &BTreeSet<String>) -> Self {
+        let documented: BTreeSet<_> = filter.iter().map(|parameter| parameter.name.clone()).collect();
+        assert_eq!(documented, *names, "parameters of a flattened part are missing");
+        self.query_parameters(filter)
+            .errors(&[Code::ValidationFailed, Code::InvalidCursor])
     }
 
     /// Builds the operation and returns it with its path and method.

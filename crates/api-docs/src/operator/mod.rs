@@ -224,10 +224,14 @@ pub fn document() -> OpenApi {
 
 /// An operation under `/admin/v1`, with the parameters and errors that follow from its path, its method and what it requires.
 fn describe<Q, R>(operation: wire::Operation<Q, R>, description: &'static str) -> Description<Q, R> {
+    Description::new(describe_route(&operation.route, description), &operation)
+}
+
+fn describe_route(route: &wire::Route, description: &'static str) -> Operation {
     let wire::Route {
         method, path, access, ..
-    } = operation.route;
-    let described = Description::new(ADMIN_PREFIX, &operation, description)
+    } = *route;
+    let described = Operation::new(ADMIN_PREFIX, route, description)
         .errors(&[
             Code::InvalidCredentials,
             Code::RateLimitExceeded,
@@ -257,5 +261,5 @@ fn describe_public<Q, R>(
     operation: operation::Operation<Q, R, ()>,
     description: &'static str,
 ) -> Description<Q, R> {
-    Description::new("", &operation, description)
+    Description::new(Operation::new("", &operation.route, description), &operation)
 }

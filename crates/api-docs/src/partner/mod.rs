@@ -172,10 +172,14 @@ const PATH_PARAMETERS: [PathParameter; 5] = [
 
 /// An operation below `/api/v1`, with the parameters and errors that follow from its path, its method and its scope.
 fn describe<Q, R>(operation: wire::Operation<Q, R>, description: &'static str) -> Description<Q, R> {
+    Description::new(describe_route(&operation.route, description), &operation)
+}
+
+fn describe_route(route: &wire::Route, description: &'static str) -> Operation {
     let wire::Route {
         method, path, access, ..
-    } = operation.route;
-    let described = Description::new(API_PREFIX, &operation, description)
+    } = *route;
+    let described = Operation::new(API_PREFIX, route, description)
         .rate_limited()
         .require_scope(access.into_str())
         .errors(&[
