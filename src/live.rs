@@ -3,8 +3,9 @@
 mod actor_histories;
 mod traffic;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -195,19 +196,16 @@ impl Live {
 
     /// Replaces the list of SKUs with little stock.
     pub(crate) fn set_low_stock(&self, levels: Vec<LowStock>) {
-        *self.low_stock.lock().unwrap_or_else(PoisonError::into_inner) = levels;
+        *self.low_stock.lock() = levels;
     }
 
     /// SKUs with little stock, the lowest first.
     pub(crate) fn low_stock(&self) -> Vec<LowStock> {
-        self.low_stock
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.low_stock.lock().clone()
     }
 
     fn series(&self) -> MutexGuard<'_, Series> {
-        self.series.lock().unwrap_or_else(PoisonError::into_inner)
+        self.series.lock()
     }
 }
 

@@ -5,9 +5,10 @@
 
 mod client_connections;
 
+use parking_lot::{Mutex, RwLock};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, ring};
@@ -141,7 +142,7 @@ impl ListenerTls {
     /// # Errors
     /// [`TlsFilesError`], once for each change of the files, or each time if they cannot be read.
     pub(crate) fn reload(&self) -> Result<Reload, TlsFilesError> {
-        let mut last_read = self.last_read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last_read = self.last_read.lock();
         // If reading fails, the next call must not find the files unchanged.
         let previous = std::mem::take(&mut *last_read);
         let (texts, _) = self.files.read()?;
@@ -150,7 +151,7 @@ impl ListenerTls {
             return Ok(Reload::Unchanged);
         }
         let parsed = self.files.parse(&texts)?;
-        *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = parsed;
+        *self.current.0.write() = parsed;
         let closed = self.connections.close_unless(|chain| self.current.accepts(chain));
         Ok(Reload::Changed { closed })
     }
@@ -280,7 +281,7 @@ struct CurrentFiles(RwLock<Parsed>);
 
 impl CurrentFiles {
     fn clients(&self) -> Result<Arc<dyn ClientCertVerifier>, rustls::Error> {
-        let current = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.0.read();
         // Not reached: only a listener with authorities asks.
         let missing = || rustls::Error::General("no authorities of client certificates".to_owned());
         current.clients.clone().ok_or_else(missing)
@@ -300,7 +301,7 @@ impl CurrentFiles {
 
 impl ResolvesServerCert for CurrentFiles {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let current = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.0.read();
         Some(Arc::clone(&current.identity))
     }
 }

@@ -1,7 +1,7 @@
 //! SKUs that their vendors recently reported as out of stock; orders do not wait for these.
 
+use parking_lot::RwLock;
 use std::collections::HashSet;
-use std::sync::{PoisonError, RwLock};
 
 use vouchsafe_domain::product::Sku;
 
@@ -13,13 +13,13 @@ impl OutOfStockSkus {
     /// Whether the vendor reported the SKU as out of stock.
     #[must_use]
     pub fn contains(&self, sku: &Sku) -> bool {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.read();
         known.contains(sku)
     }
 
     /// Replaces the whole set.
     pub(crate) fn replace(&self, skus: impl IntoIterator<Item = Sku>) {
         let skus = skus.into_iter().collect();
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = skus;
+        *self.0.write() = skus;
     }
 }

@@ -1,7 +1,7 @@
 //! The last ten minutes of the busiest actors, and of those that somebody has looked at.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use time::OffsetDateTime;
@@ -103,7 +103,7 @@ impl ActorHistories {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ActorName, History>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Counts of the partners' requests since the last sample.
 
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use vouchsafe_actors::duration_histogram::{DurationCounts, DurationHistogram};
@@ -60,7 +60,7 @@ impl Traffic {
     /// The counts since the last call.
     pub(super) fn take(&self) -> TrafficCounts {
         let now = Instant::now();
-        let mut taken_at = self.taken_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken_at = self.taken_at.lock();
         let period = now.saturating_duration_since(std::mem::replace(&mut *taken_at, now));
         // A request is counted before its refusal: taken in this order, the part is not more than the whole.
         let unavailable = self.unavailable.swap(0, Ordering::Relaxed);

@@ -1,8 +1,9 @@
 //! Metrics of the tokio runtimes: workers, tasks, global queue, busy time.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _};
@@ -36,7 +37,7 @@ type GaugeOfReading = (&'static str, &'static str, fn(&Reading) -> usize);
 
 impl Runtimes {
     pub(crate) fn add(&self, name: &'static str, runtime: Handle) {
-        let mut runtimes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runtimes = self.0.lock();
         runtimes.push((name, runtime));
     }
 
@@ -47,7 +48,7 @@ impl Runtimes {
 
     fn read(&self) -> BTreeMap<&'static str, Reading> {
         let mut readings: BTreeMap<_, Reading> = BTreeMap::new();
-        for (name, runtime) in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        for (name, runtime) in &*self.0.lock() {
             let metrics = runtime.metrics();
             let reading = readings.entry(*name).or_default();
             reading.workers += metrics.num_workers();

@@ -1,8 +1,9 @@
 //! Open connections of clients with a certificate, so that those of a removed authority or a revoked certificate can be closed.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use rustix::net::{Shutdown, shutdown};
 use rustls::pki_types::CertificateDer;
@@ -78,5 +79,5 @@ fn close(socket: &OwnedFd) {
 }
 
 fn lock(connections: &Mutex<Connections>) -> MutexGuard<'_, Connections> {
-    connections.lock().unwrap_or_else(PoisonError::into_inner)
+    connections.lock()
 }

@@ -30,12 +30,12 @@ mod stale_lock;
 mod tally;
 mod two_nodes;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 
 /// Serializes the tests of this binary: each needs both cores for its load.
 fn lock_test_turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    TURN.lock()
 }
 
 /// Runs a test. Its clients run on worker threads, so the test itself may block on processes.

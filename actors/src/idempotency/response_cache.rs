@@ -1,7 +1,7 @@
 //! Bounded in-memory cache of recent responses: most replays need no database access. Evicts the oldest first.
 
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
@@ -67,14 +67,14 @@ impl ResponseCache {
 
     /// The cached response of `key` unless it has expired. `now` is monotonic.
     pub(super) fn get(&self, key: KeyHash, now: Duration) -> Option<StoredResponse> {
-        let shard = self.shard(key).lock().unwrap_or_else(PoisonError::into_inner);
+        let shard = self.shard(key).lock();
         let (response, started_at) = shard.responses.get(&key)?;
         (now.saturating_sub(*started_at) < RETENTION_TIME).then(|| response.clone())
     }
 
     /// Caches a response. `started_at` is a monotonic time before its commit.
     pub(super) fn insert(&self, key: KeyHash, response: StoredResponse, started_at: Duration) {
-        let mut shard = self.shard(key).lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shard = self.shard(key).lock();
         shard.insert(key, response, started_at);
         while shard.oldest_first.len() > self.capacity_per_shard || shard.bytes > self.bytes_per_shard {
             shard.evict_oldest();

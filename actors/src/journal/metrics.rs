@@ -1,8 +1,8 @@
 //! Journal metrics: commit duration, batch size, verdicts, events, money, recoveries.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
@@ -231,7 +231,7 @@ impl LaneMetrics {
     }
 
     fn health(&self) -> MutexGuard<'_, CommitHealth> {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+        self.health.lock()
     }
 
     /// A batch was written. Returns whether commits have recovered with it.

@@ -1,8 +1,9 @@
 //! Counters of money moved by committed ledger entries, by currency.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _};
@@ -33,7 +34,7 @@ struct MoneyLabels {
 impl MoneyMetrics {
     /// The totals of all lanes, for the entries of a batch.
     pub(super) fn lock(&self) -> MutexGuard<'_, Totals> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -4,9 +4,10 @@
 //! supervises: the next request for a dead actor starts a new one, which loads its state from the store. No map reference
 //! is held across an await, and never two at once (DashMap would deadlock).
 
+use parking_lot::{Mutex, MutexGuard};
 use std::cmp::Reverse;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher, Hash};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use actix::{Actor, Addr, AsyncContext as _, Context};
 use dashmap::DashMap;
@@ -207,7 +208,7 @@ where
     }
 
     fn lock_evicted(&self) -> MutexGuard<'_, EvictedTotals> {
-        self.evicted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.evicted.lock()
     }
 
     /// Returns the actor of `key` if it is alive.

@@ -3,8 +3,9 @@
 //! Actix does not expose the mailbox depth. Every message carries a [`MailboxSlot`], which counts the message from its
 //! creation until it is dropped, handled or not.
 
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::duration_histogram::DurationHistogram;
@@ -48,7 +49,7 @@ impl ActorMetrics {
             at: Instant::now(),
             message,
         };
-        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(error));
+        *self.last_error.lock() = Some(Box::new(error));
     }
 
     /// Records whether the actor has loaded its state.
@@ -84,7 +85,7 @@ impl ActorMetrics {
     }
 
     pub(super) fn details(&self) -> ActorDetails {
-        let last_error = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
+        let last_error = self.last_error.lock();
         let times = self.handling_times.counts();
         ActorDetails {
             handling_p50: times.quantile(50),

@@ -1,6 +1,7 @@
 //! Placement of actors on threads: on arbiters in the service, on the current thread in tests with paused time.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use parking_lot::RwLock;
+use std::sync::Arc;
 
 use actix::{Actor, Addr, ArbiterHandle, Context};
 use tokio::sync::Notify;
@@ -24,7 +25,7 @@ pub struct Arbiters {
 impl Arbiters {
     /// Adds an arbiter and removes those that have ended.
     pub fn add(&self, handle: ArbiterHandle) {
-        let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
+        let mut handles = self.handles.write();
         handles.retain(is_running);
         handles.push(handle);
         self.added.notify_waiters();
@@ -54,7 +55,7 @@ impl Arbiters {
     }
 
     fn with_handles<T>(&self, read: impl FnOnce(&Vec<ArbiterHandle>) -> T) -> T {
-        read(&self.handles.read().unwrap_or_else(PoisonError::into_inner))
+        read(&self.handles.read())
     }
 }
 

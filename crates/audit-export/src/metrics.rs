@@ -1,9 +1,10 @@
 //! Metric of the audit export: how long each target has lacked checkpoints, computed when it is read, so that it also grows while an export
 //! hangs.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use prometheus_client::collector::Collector;
@@ -48,13 +49,13 @@ impl AuditExportMetrics {
 
     /// The target has all checkpoints, or its export begins.
     pub(crate) fn record_complete(&self, name: TargetName) {
-        let mut complete = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut complete = self.0.lock();
         complete.insert(name, Instant::now());
     }
 
     /// Seconds since the target last had all checkpoints; 0 if it is not configured.
     fn seconds_behind(&self, name: TargetName) -> i64 {
-        let complete = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let complete = self.0.lock();
         let seconds = complete.get(&name).map_or(0, |at| at.elapsed().as_secs());
         i64::try_from(seconds).unwrap_or(i64::MAX)
     }

@@ -3,9 +3,9 @@
 //! Observing takes a mutex briefly, for an ordinary request only a read of an atomic flag; no request waits for the
 //! database. When the queue is full, the newest observation is dropped and counted.
 
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use time::OffsetDateTime;
 use tokio::sync::Notify;
@@ -86,7 +86,7 @@ impl Observer {
             return;
         }
         let kinds = {
-            let session = self.session.read().unwrap_or_else(PoisonError::into_inner);
+            let session = self.session.read();
             let on_signature = signed.then(|| session.on_valid_signature(partner_id)).flatten();
             [session.on_request(credential_id, class, at), on_signature]
         };
@@ -104,7 +104,7 @@ impl Observer {
         pause_s: u32,
         at: OffsetDateTime,
     ) {
-        let session = self.session.read().unwrap_or_else(PoisonError::into_inner);
+        let session = self.session.read();
         let kind = session.on_rate_limited(credential_id, class, pause_s, at);
         drop(session);
         if let Some(kind) = kind {
@@ -114,7 +114,7 @@ impl Observer {
 
     /// A delivery to an endpoint of the partner.
     pub fn record_delivery(&self, partner_id: PartnerId, delivery: DeliveryResult) {
-        let mut delivered = self.delivered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut delivered = self.delivered.lock();
         let is_repeated = delivered.record_response(delivery);
         drop(delivered);
         if is_repeated {
@@ -177,13 +177,13 @@ impl Observer {
     }
 
     fn update_session(&self, change: impl FnOnce(&mut CertificationSession)) {
-        let mut session = self.session.write().unwrap_or_else(PoisonError::into_inner);
+        let mut session = self.session.write();
         change(&mut session);
         self.has_open_trials.store(!session.is_empty(), Ordering::Relaxed);
     }
 
     fn lock_pending(&self) -> MutexGuard<'_, VecDeque<Note>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 }
 

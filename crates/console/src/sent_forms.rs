@@ -1,7 +1,7 @@
 //! Forms that were sent: a second request of the same form changes nothing.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// More than operators send while a page stays open; the oldest are forgotten.
 const MAX_FORMS: usize = 10_000;
@@ -30,7 +30,7 @@ impl SentForms {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -4,9 +4,9 @@
 //! longer than every server-side timeout, so only a dead connection reaches it. Then the pool closes all of its connections
 //! and opens new ones: later work never gets a connection with an interrupted transaction.
 
+use parking_lot::RwLock;
 use std::future::Future;
 use std::io;
-use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
@@ -136,14 +136,11 @@ impl ConnectionPool {
     }
 
     fn current(&self) -> PoolGeneration {
-        self.current
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.current.read().clone()
     }
 
     fn replace(&self, number: u64) {
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.write();
         // Other work that hit the deadline has replaced this pool already.
         if current.number != number {
             return;

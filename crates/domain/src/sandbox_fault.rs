@@ -1,7 +1,7 @@
 //! Faults that a partner requests in the sandbox: a registry in memory, bounded in count and time, by partner.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use time::OffsetDateTime;
@@ -89,7 +89,7 @@ impl SandboxFaults {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<PartnerId, Vec<SandboxFault>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -5,8 +5,9 @@
 //! | token, session, sign-in link and account of an operator, identity | at each use |
 //! | partner, credential | when they are loaded into memory, and before a change that would compute their HMAC anew |
 
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use uuid::Uuid;
 use vouchsafe_audit_log::ForgedGrant;
@@ -82,7 +83,7 @@ impl Grants {
 
     /// Logs a row that grants nothing, and keeps it for [`Self::take_forged`]: once, however many requests name it.
     pub fn report(&self, table: &'static str, subject: String, partner_id: Option<PartnerId>) {
-        let mut forged = self.0.forged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut forged = self.0.forged.lock();
         let row = ForgedGrant {
             table,
             subject,
@@ -101,7 +102,7 @@ impl Grants {
     /// The rows without a valid HMAC that were read since the last call, each once.
     #[must_use]
     pub fn take_forged(&self) -> BTreeSet<ForgedGrant> {
-        std::mem::take(&mut *self.0.forged.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.forged.lock())
     }
 }
 

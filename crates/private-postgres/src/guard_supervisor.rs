@@ -3,6 +3,7 @@
 //! [`GuardSupervisor::ensure_guard`] probes the guard's lock and starts a guard if none is alive. It waits for an
 //! exiting guard and stops a guard with another plan; repeated calls therefore converge from every state.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io;
@@ -10,8 +11,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -133,7 +134,7 @@ impl GuardSupervisor {
     }
 
     fn child(&self) -> MutexGuard<'_, Option<Child>> {
-        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+        self.child.lock()
     }
 
     /// A separate process group shields the guard from Ctrl-C, and `/` as working directory keeps no file system busy.

@@ -7,9 +7,9 @@
 //! housekeeping evicts idle ones. Failed authentications are counted separately, per client address and node, and do not affect
 //! valid requests.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -279,7 +279,7 @@ impl RateLimiter {
     }
 
     fn lock_failures(&self) -> MutexGuard<'_, AuthFailures> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failures.lock()
     }
 }
 

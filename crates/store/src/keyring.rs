@@ -3,9 +3,10 @@
 //! At startup it creates missing data keys and unwraps all of them with the wrapping keys. Every key that ever encrypted a
 //! code stays loaded. A key that another node created is loaded when a value needs it, and by [`Keyring::refresh`].
 
+use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
@@ -167,15 +168,12 @@ impl Keyring {
     /// The wrapping keys that did not work when they were probed last.
     #[must_use]
     pub fn failing_wrapping_keys(&self) -> Vec<WrappingKeyId> {
-        self.failing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.failing.lock().clone()
     }
 
     async fn probe(&self, is_due: impl Fn(&WrappingKeyId) -> bool) -> Vec<String> {
         let results = self.wrapping.probe(is_due).await;
-        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failing = self.failing.lock();
         for (id, result) in results {
             let has_failed = failing.contains(&id);
             match result {
@@ -200,7 +198,7 @@ impl Keyring {
     /// The current vault, for decryption.
     #[must_use]
     pub fn vault(&self) -> Arc<Vault> {
-        Arc::clone(&self.vault.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.vault.read())
     }
 
     /// The vault with these data keys. Reloads the keys if another node has encrypted under a newer one; concurrent calls share one load. A
@@ -312,7 +310,7 @@ impl Keyring {
             unlocked => unlocked?,
         };
         loading.failure = None;
-        let mut current = self.vault.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.vault.write();
         if vault.active_key() < current.active_key() {
             tracing::error!(
                 key.id = vault.active_key().0,

@@ -1,6 +1,7 @@
 //! The engine's `Store` port over Postgres, for one incarnation of one node.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
@@ -163,20 +164,14 @@ impl PgNode {
                 renewed
             })
             .await?;
-        *self
-            .lease_renewed_at
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.lease_renewed_at.lock() = Instant::now();
         Ok(renewed)
     }
 
     /// Whether the lease was renewed recently. A renewal is a commit, so this also shows, without orders, that commits hang.
     #[must_use]
     pub fn has_renewed_lease(&self) -> bool {
-        let renewed_at = *self
-            .lease_renewed_at
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let renewed_at = *self.lease_renewed_at.lock();
         renewed_at.elapsed() < MAX_RENEWAL_AGE
     }
 

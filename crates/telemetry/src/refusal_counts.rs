@@ -1,7 +1,8 @@
 //! Refused requests of the last day by partner and error code, for `GET /refusals`.
 
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::refusal_log::RefusalKey;
@@ -31,7 +32,7 @@ impl RefusalCounts {
     /// Counts a refusal at `now`, in monotonic time.
     pub fn record(&self, key: RefusalKey, now: Duration) {
         let number = slot_of(now);
-        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.0.lock();
         // A thread that was delayed before the lock counts in the newest slot.
         if slots.back().is_none_or(|slot| slot.number < number) {
             slots.push_back(Slot {
@@ -67,7 +68,7 @@ impl RefusalCounts {
 
     /// The counts of the slots from `first`. The lock, which refused requests take, is held for a copy of pointers.
     fn counts_since(&self, first: u64) -> Vec<Arc<HashMap<RefusalKey, u64>>> {
-        let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.0.lock();
         let slots = slots.iter().filter(|slot| slot.number >= first);
         slots.map(|slot| Arc::clone(&slot.counts)).collect()
     }

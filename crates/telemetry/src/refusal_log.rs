@@ -2,8 +2,8 @@
 //!
 //! A client that repeats a wrong request cannot fill the disk, and the number of lines that it lost is logged.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tracing::info;
@@ -60,7 +60,7 @@ impl RefusalLog {
     }
 
     fn admit(&self, key: RefusalKey, now: Duration) -> bool {
-        let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut windows = self.0.lock();
         let window = windows.entry(key).or_insert_with(|| Window {
             started_at: now,
             refusals: 0,
@@ -70,7 +70,7 @@ impl RefusalLog {
     }
 
     fn end_windows(&self, now: Duration) -> Vec<(RefusalKey, u64)> {
-        let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut windows = self.0.lock();
         let ended = windows.extract_if(|_, window| now >= window.started_at + WINDOW);
         ended
             .map(|(key, window)| (key, window.refusals.saturating_sub(MAX_LINES)))
@@ -108,6 +108,6 @@ mod tests {
         assert_eq!(log.end_windows(at(1_000)), [(invalid, 15)]);
         assert!(log.admit(invalid, at(1_000)));
         assert_eq!(log.end_windows(at(9_000)), []);
-        assert!(log.0.lock().unwrap().is_empty());
+        assert!(log.0.lock().is_empty());
     }
 }

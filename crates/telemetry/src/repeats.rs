@@ -5,11 +5,11 @@
 //! to a series if they come from one place in the program, name the same objects and follow each other within [`SERIES_GAP`]. Numbers
 //! do not count; for errors, which are not retried, the message does.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry};
 use std::fmt::{self, Write as _};
 use std::hash::{Hash as _, Hasher as _};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tracing::field::{Field, Visit};
@@ -46,7 +46,7 @@ struct Series {
 impl RepeatFilter {
     /// Whether the log keeps an event of this series.
     fn is_new(&self, key: u64, now: Instant) -> bool {
-        let mut all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.series.lock();
         if all.len() >= MAX_SERIES {
             all.retain(|_, series| now.saturating_duration_since(series.last_at) < SERIES_GAP);
         }
@@ -244,7 +244,7 @@ mod tests {
         }
         assert!(filter.is_new(u64::MAX, start) && filter.is_new(u64::MAX, start));
         assert!(!filter.is_new(0, start));
-        assert_eq!(filter.series.lock().unwrap().len(), MAX_SERIES);
+        assert_eq!(filter.series.lock().len(), MAX_SERIES);
         let later = start + SERIES_GAP;
         assert!(filter.is_new(u64::MAX, later) && !filter.is_new(u64::MAX, later));
     }

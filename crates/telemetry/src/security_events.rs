@@ -5,8 +5,8 @@
 //! none of another reason. Above it, clients with a right secret share a key per credential, and all others one per reason: a stolen secret
 //! stays visible however many clients fail. Counts that have no entry yet are lost when the process ends; log and metrics have had them.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use time::OffsetDateTime;
@@ -172,7 +172,7 @@ impl SecurityEvents {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SecurityEventReason, ReasonTallies>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

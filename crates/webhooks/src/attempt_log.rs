@@ -4,7 +4,8 @@
 //! inserts all of it in one statement. When the queue is full, or the database rejects a batch repeatedly, attempts are dropped from
 //! the log and counted; deliveries and orders are not affected. At shutdown the task writes what is queued.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -57,7 +58,7 @@ impl AttemptLogWriter {
             metrics: log.metrics.clone(),
         };
         let task = runtime.spawn(writer.run());
-        *log.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+        *log.task.lock() = Some(task);
         Arc::new(log)
     }
 
@@ -74,7 +75,7 @@ impl AttemptLogWriter {
 
     /// Writes what is queued and ends the task. Attempts that end later are not logged.
     pub async fn drain(&self) {
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let task = self.task.lock().take();
         self.stop.notify_one();
         if let Some(task) = task
             && let Err(error) = task.await

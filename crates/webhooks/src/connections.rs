@@ -3,10 +3,10 @@
 //! Servers close idle connections after a time of their own (Node.js after 5 s). A request that crosses with the close gets no response,
 //! though nothing is wrong with the receiver: it is sent again on a new connection, within the same attempt.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::ErrorKind;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use reqwest::{Client, Request, RequestBuilder, Response, Url};
@@ -60,7 +60,7 @@ impl Connections {
     }
 
     fn remember(&self, origin: String) {
-        let mut responded = self.responded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut responded = self.responded.lock();
         if responded.len() >= MAX_ORIGINS {
             responded.retain(|_, at| at.elapsed() < IDLE_CONNECTION);
         }
@@ -69,7 +69,7 @@ impl Connections {
 
     /// Whether a kept connection may have been open. A receiver that closes new connections, too, is not sent to twice again.
     fn forget(&self, origin: &str) -> bool {
-        let mut responded = self.responded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut responded = self.responded.lock();
         let at = responded.remove(origin);
         // The pool checks the age before it uses a connection, up to an attempt earlier.
         at.is_some_and(|at| at.elapsed() < 2 * IDLE_CONNECTION)

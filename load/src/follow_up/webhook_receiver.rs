@@ -1,11 +1,12 @@
 //! Webhook receiver of a run: one listener for all partners on a separate thread. Responds 200 and counts each
 //! event once, however often it is delivered. Does not verify signatures; the tests of the partner API do.
 
+use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -134,7 +135,7 @@ impl WebhookReceiver {
         drop(self.server.stop(false));
         let thread_result = self.thread.join();
         thread_result.map_err(|_| io::Error::other("the receiver of webhooks panicked"))??;
-        let webhooks = self.webhooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let webhooks = self.webhooks.lock();
         let summary = WebhookSummary {
             events: webhooks.events.len() as u64,
             deliveries: webhooks.deliveries,
@@ -150,7 +151,7 @@ impl WebhookReceiver {
     }
 
     fn received(&self) -> u64 {
-        let webhooks = self.webhooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let webhooks = self.webhooks.lock();
         webhooks.events.len() as u64
     }
 }
@@ -195,7 +196,7 @@ async fn receive(
         return HttpResponse::BadRequest().finish();
     };
     let event = BuildHasherDefault::<DefaultHasher>::default().hash_one(event.as_bytes());
-    let mut webhooks = webhooks.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut webhooks = webhooks.lock();
     webhooks.deliveries += 1;
     if webhooks.events.insert(event) {
         webhooks.last = Some(Instant::now());

@@ -1,7 +1,7 @@
 //! Events of orders that have arrived at the receiver of webhooks. A life of an order ends when its last event has arrived.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
@@ -46,7 +46,7 @@ impl EventArrivals {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u128, ArrivedEvents>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,10 +1,10 @@
 //! Recorder of operation histories: an invocation before sending and a completion after the response, in memory and
 //! optionally in a file.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::{Call, Event, EventKind, History, facts};
@@ -156,7 +156,7 @@ impl Recorder {
 
     /// A panic during a write leaves only complete lines behind, so a poisoned log is usable.
     fn event_log(&self) -> MutexGuard<'_, EventLog> {
-        self.event_log.lock().unwrap_or_else(PoisonError::into_inner)
+        self.event_log.lock()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Batch composition, failure isolation and delays of the batcher, without a database.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use sqlx::postgres::PgConnectOptions;
@@ -41,10 +42,7 @@ impl<const WORKERS: usize> Echo<WORKERS> {
     }
 
     fn batches(&self) -> Vec<Vec<u32>> {
-        self.batches
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.batches.lock().clone()
     }
 
     fn batcher(&self, kind: BatcherKind) -> Batcher<Self> {
@@ -63,10 +61,7 @@ impl<const WORKERS: usize> BatchOp for Echo<WORKERS> {
     const WORKERS: usize = WORKERS;
 
     async fn execute_batch(self, _: PgPool, requests: Vec<u32>) -> Result<BatchResponse<u32>, sqlx::Error> {
-        self.batches
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(requests.clone());
+        self.batches.lock().push(requests.clone());
         sleep(self.batch_time).await;
         assert!(!requests.contains(&PANICS), "the test requested this panic");
         if requests.contains(&FAILS) {

@@ -1,6 +1,7 @@
 //! Catalogue in memory, shared by all requests.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use parking_lot::RwLock;
+use std::sync::Arc;
 
 use super::{Assortment, Catalogue};
 use crate::product::Product;
@@ -14,7 +15,7 @@ impl CurrentCatalogue {
     /// A snapshot of all products.
     #[must_use]
     pub fn current(&self) -> Arc<Catalogue> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.read())
     }
 
     /// A snapshot of the products that a partner with this scope can order.
@@ -25,12 +26,12 @@ impl CurrentCatalogue {
 
     /// Replaces all products.
     pub fn replace(&self, catalogue: Catalogue) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalogue);
+        *self.0.write() = Arc::new(catalogue);
     }
 
     /// Adds or replaces one product.
     pub fn put(&self, product: Product) {
-        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.0.write();
         *current = Arc::new(current.with_product(product));
     }
 }

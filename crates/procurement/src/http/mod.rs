@@ -14,7 +14,8 @@ mod sale;
 mod status;
 mod url;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER};
@@ -204,7 +205,7 @@ impl HttpVendor {
     }
 
     fn breaker(&self) -> MutexGuard<'_, CircuitBreaker> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+        self.breaker.lock()
     }
 }
 

@@ -3,8 +3,9 @@
 //! The configuration is read for every call, so a change applies to the next one. While it is unchanged the adapter is
 //! reused, because it holds the vendor's circuit breaker.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use vouchsafe_domain::vendor::{Circuit, Vendor};
@@ -24,7 +25,7 @@ pub(super) struct AdapterCache(Mutex<HashMap<String, CachedAdapter>>);
 impl AdapterCache {
     /// The adapter for exactly this configuration.
     fn find(&self, vendor: &Vendor) -> Option<Arc<VendorAdapter>> {
-        let adapters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let adapters = self.0.lock();
         let cached = adapters
             .get(&vendor.vendor_id)
             .filter(|cached| cached.vendor == *vendor)?;
@@ -33,7 +34,7 @@ impl AdapterCache {
 
     /// Replaces the adapter of an earlier configuration. Of two concurrent inserts the first one stays.
     fn insert(&self, vendor: Vendor, adapter: VendorAdapter) -> Arc<VendorAdapter> {
-        let mut adapters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut adapters = self.0.lock();
         if let Some(cached) = adapters
             .get(&vendor.vendor_id)
             .filter(|cached| cached.vendor == vendor)

@@ -14,8 +14,9 @@ mod adapter_cache;
 mod intake;
 mod response_mapping;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tracing::{error, warn};
@@ -149,7 +150,7 @@ impl ProcurementService {
     }
 
     fn kinds(&self) -> MutexGuard<'_, HashMap<String, AdapterKind>> {
-        self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kinds.lock()
     }
 
     async fn ask_vendor(

@@ -9,9 +9,9 @@ mod ledger;
 mod routes;
 mod voucher;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use actix_web::{App, HttpServer, web};
@@ -46,7 +46,7 @@ struct Simulator {
 
 impl Simulator {
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ledger.lock()
     }
 }
 

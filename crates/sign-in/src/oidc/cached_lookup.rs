@@ -1,6 +1,6 @@
 //! Cached lookup that concurrent callers share: one request at a time, and none for a while after a failure.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -49,7 +49,7 @@ where
     pub(super) async fn get(&self, start: impl FnOnce() -> BoxFuture<'static, Result<T, E>>) -> Result<T, E> {
         let lookup = {
             // Held for the choice only, never while the provider is asked.
-            let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut current = self.current.lock();
             match &*current {
                 Some(lookup) if self.is_usable(lookup) => lookup.result.clone(),
                 _ => {

@@ -3,8 +3,8 @@
 //! Real databases and networks have every one of these faults. Each occurrence is counted, so that a random walk can assert
 //! that all faults occurred.
 
+use parking_lot::MutexGuard;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -245,7 +245,7 @@ impl FaultInjector {
 
 impl MemoryDatabase {
     pub(super) fn faults(&self) -> MutexGuard<'_, FaultInjector> {
-        self.shared.faults.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.faults.lock()
     }
 
     /// Queues a fault for the node's next commit without one.

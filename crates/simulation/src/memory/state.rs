@@ -2,8 +2,9 @@
 //!
 //! The mutex is never held across an await; waiting uses row locks and notifications.
 
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -71,7 +72,7 @@ impl MemoryDatabase {
 
     pub(super) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         // A test that panicked under the lock has failed already; rollbacks still have to run.
-        act(&mut self.shared.state.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.shared.state.lock())
     }
 
     pub(super) fn now(&self) -> DbTime {

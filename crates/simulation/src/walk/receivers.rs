@@ -1,7 +1,8 @@
 //! Simulated webhook receivers with random failures, and the check that they received every event in sequence.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -31,7 +32,7 @@ struct ReceiverState {
 
 impl SimulatedReceivers {
     fn state(&self) -> MutexGuard<'_, ReceiverState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     pub(super) fn inject_faults(&self, seed: u64) {

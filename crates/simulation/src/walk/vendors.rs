@@ -6,8 +6,9 @@
 mod faults;
 mod records;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -123,7 +124,7 @@ impl SimulatedVendors {
     }
 
     fn records(&self) -> MutexGuard<'_, PurchaseRecords> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+        self.records.lock()
     }
 
     /// The purchase records, unless a fault makes them unavailable.
