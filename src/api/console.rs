@@ -23,10 +23,10 @@ use futures_util::stream;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 use vouchsafe_console::{
-    ASSET_HEADERS, AdminApi, ApiBody, ApiRequest, ApiResponse, Error, PAGE_HEADERS, Request as PageRequest,
-    Response, SentForms, Viewer,
+    AdminApi, ApiBody, ApiRequest, ApiResponse, Error, Request as PageRequest, Response, SentForms, Viewer,
 };
 use vouchsafe_telemetry::trace::current_trace_id;
+use vouchsafe_ui::{ASSET_HEADERS, PAGE_HEADERS};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::operation::ADMIN_PREFIX;
 
@@ -237,7 +237,7 @@ async fn follow(service: web::Data<Service>, operator: Operator) -> Result<HttpR
 }
 
 async fn serve_asset(request: HttpRequest) -> HttpResponse {
-    let Some(asset) = vouchsafe_console::asset(request.path()) else {
+    let Some(asset) = vouchsafe_ui::asset(request.path()) else {
         return route_not_found().await;
     };
     let mut response = HttpResponse::Ok();

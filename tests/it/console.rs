@@ -116,7 +116,7 @@ async fn overview_shows_environment_operator_and_queues() {
     }
     assert!(!page.contains(" style=") && !page.contains(" onclick="), "{page}");
     assert_eq!(page.matches("<script").count(), 1, "{page}");
-    for (name, value) in vouchsafe_console::PAGE_HEADERS {
+    for (name, value) in vouchsafe_ui::PAGE_HEADERS {
         assert_eq!(response.header(name), Some(value));
     }
     for (link, content_type) in [

@@ -1,8 +1,8 @@
-//! Source rules as tables: file length, forbidden words, module headers, retired names.
+//! Source rules as tables: file length, forbidden words, module headers, retired folder names.
 //!
 //! The functions below only apply the tables.
 
-use crate::text::{code_without_comments, declared_types, first_sentence_of_header};
+use crate::text::{code_without_comments, first_sentence_of_header};
 
 /// A longer file has more than one subject, or a reason in [`LONG_FILES`].
 pub(crate) const MAX_LINES: usize = 400;
@@ -24,29 +24,11 @@ pub(crate) const FORBIDDEN_WORDS: [(&str, &str); 7] = [
 /// Macros and attributes of unfinished work and leftover debugging.
 const UNFINISHED_CODE: [&str; 4] = ["todo!", "unimplemented!", "dbg!", "#[ignore"];
 
-/// Type names that were replaced by the field's terms, by the folder where they are retired. `""` is everywhere.
-pub(crate) const RETIRED_TYPES: [(&str, &str); 9] = [
-    (
-        "",
-        "Apart Asked Aviary Because Bell Beside Books By Came Crowd Deck Deed Desk Drawer Elsewhere Errand Eyes \
-         Gone HeldBack Keeps Kept Letter Look Made Nonsense Papers Parcel Said Stand Story Succession Swept Teller \
-         Then Told Troubles Wanted What Who Whose Wish YesStore",
-    ),
-    ("api", "Arrival Gate Seat Watch"),
-    ("certification", "Point"),
-    ("delivery", "Grounds Places Turn"),
-    ("load", "Shop"),
-    ("security", "Draws Reading"),
-    ("store", "Line Rest"),
-    ("tests", "Scene Shop World"),
-    ("webhooks", "Grounds Places Turn"),
-];
-
 /// Names of folders that were renamed, each with its new name. Many tools skip `vendor` as code of third parties.
 const RETIRED_FOLDERS: [(&str, &str); 1] = [("vendor", "procurement")];
 
 fn is_in_folder(path: &str, folder: &str) -> bool {
-    folder.is_empty() || path.split('/').rev().skip(1).any(|part| part == folder)
+    path.split('/').rev().skip(1).any(|part| part == folder)
 }
 
 /// Returns the rule violations of a file, one line each.
@@ -86,17 +68,6 @@ fn rust_violations(path: &str, text: &str) -> Vec<String> {
     for word in UNFINISHED_CODE {
         if code.contains(word) {
             found.push(format!("{path}: contains {word}; remove it"));
-        }
-    }
-    let declared = declared_types(&code);
-    for (_, names) in RETIRED_TYPES
-        .iter()
-        .filter(|(folder, _)| is_in_folder(path, folder))
-    {
-        for name in names.split_whitespace().filter(|name| declared.contains(name)) {
-            found.push(format!(
-                "{path}: the type name {name} is retired; use the field's term"
-            ));
         }
     }
     found

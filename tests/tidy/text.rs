@@ -4,20 +4,6 @@ fn is_identifier_part(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Returns the names of the types and traits that the code declares.
-pub(crate) fn declared_types(code: &str) -> Vec<&str> {
-    let mut words = code.split_whitespace();
-    let mut names = Vec::new();
-    while let Some(word) = words.next() {
-        if ["struct", "enum", "trait", "type"].contains(&word) {
-            let name = words.next().unwrap_or_default();
-            let end = name.find(|c: char| !is_identifier_part(c)).unwrap_or(name.len());
-            names.push(&name[..end]);
-        }
-    }
-    names
-}
-
 /// Returns the first sentence of the module documentation, without the comment marks.
 pub(crate) fn first_sentence_of_header(text: &str) -> String {
     let lines = text.lines().map_while(|line| line.strip_prefix("//!"));

@@ -2,10 +2,9 @@
 
 use maud::{DOCTYPE, Markup, html};
 use vouchsafe_domain::operator::Role;
+use vouchsafe_ui::head;
 
-use crate::assets;
-use crate::icon::{self, Icon};
-use crate::value::visible;
+use vouchsafe_ui::icon::{self, Icon};
 
 /// The signed-in operator and the process that responds.
 pub struct Viewer {
@@ -109,34 +108,6 @@ pub(crate) fn render(viewer: &Viewer, path: &str, title: &str, content: &Markup)
                 }
                 main #content tabindex="-1" { (content) }
             }
-        }
-    }
-}
-
-/// Renders a page without navigation, for persons who are not signed in.
-#[must_use]
-pub fn render_bare(title: &str, content: &Markup) -> Markup {
-    html! {
-        (DOCTYPE)
-        html lang="en" {
-            (head(title))
-            body.bare { main #content { (content) } }
-        }
-    }
-}
-
-fn head(title: &str) -> Markup {
-    html! {
-        head {
-            meta charset="utf-8";
-            meta name="viewport" content="width=device-width, initial-scale=1";
-            meta name="color-scheme" content="light dark";
-            title { (visible(title)) " · Vouchsafe" }
-            link rel="icon" href="/docs/favicon.svg" type="image/svg+xml";
-            // Other sources are refused by the content security policy, as are styles in the page.
-            meta name="htmx-config" content=r#"{"includeIndicatorStyles":false,"allowEval":false,"allowScriptTags":false,"selfRequestsOnly":true,"responseHandling":[{"code":".*","swap":true}]}"#;
-            link rel="stylesheet" href=(assets::style_path());
-            script defer src=(assets::script_path()) {}
         }
     }
 }

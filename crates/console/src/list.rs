@@ -8,7 +8,9 @@ use crate::json::Json;
 use crate::page::{Filter, List};
 use crate::table::table;
 use crate::template;
-use crate::value::{page_of, visible};
+use vouchsafe_ui::visible;
+
+use crate::value::page_of;
 use crate::visit::{DONE, Shown, Visit};
 
 /// # Errors

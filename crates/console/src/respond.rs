@@ -140,7 +140,7 @@ pub fn respond_session_ended(request: Request<'_>) -> Response {
             (form::render_resend(action, &params, &format!("{}{query}", request.path), &submission))
         }
     };
-    page_response(401, layout::render_bare("Session ended", &content))
+    page_response(401, vouchsafe_ui::render_bare("Session ended", &content))
 }
 
 /// An error as a page. Without a viewer it has no navigation.
@@ -161,7 +161,7 @@ pub fn respond_error(viewer: Option<&Viewer>, error: &Error<'_>) -> Response {
     };
     let html = match viewer {
         Some(viewer) => layout::render(viewer, "", title, &content),
-        None => layout::render_bare(title, &content),
+        None => vouchsafe_ui::render_bare(title, &content),
     };
     page_response(error.status, html)
 }

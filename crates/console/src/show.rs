@@ -9,7 +9,9 @@ use crate::json::Json;
 use crate::page::{Action, Column, Object, Section, Source, View};
 use crate::table::table;
 use crate::template::{self, fill};
-use crate::value::{fact, render, visible};
+use vouchsafe_ui::visible;
+
+use crate::value::{fact, render};
 use crate::visit::{DONE, Shown, Visit};
 use crate::{chart, list, live};
 

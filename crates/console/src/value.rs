@@ -1,7 +1,7 @@
 //! Rendering of JSON values: times, states, links to objects, and texts of partners, vendors and receivers.
 
 use maud::{Markup, html};
-use vouchsafe_domain::deceptive::is_deceptive;
+use vouchsafe_ui::visible;
 
 use crate::json::Json;
 use crate::page::Column;
@@ -50,21 +50,6 @@ pub(crate) fn page_of(field: &str, id: &str) -> Option<String> {
 fn is_id(text: &str, prefix: &str) -> bool {
     text.strip_prefix(prefix)
         .is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
-}
-
-/// A text in which control characters and marks of direction are visible: another party may have written it.
-pub(crate) fn visible(text: &str) -> Markup {
-    html! {
-        @for part in text.split_inclusive(is_deceptive) {
-            @match part.chars().next_back().filter(|last| is_deceptive(*last)) {
-                Some(last) => {
-                    (part[..part.len() - last.len_utf8()])
-                    span.escape { (last.escape_unicode().to_string()) }
-                }
-                None => (part),
-            }
-        }
-    }
 }
 
 /// The values of a column in a table. Objects are closed, so that a row stays low.
@@ -176,16 +161,6 @@ fn short_time(text: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::page::col;
-
-    #[test]
-    fn deceptive_characters_are_visible_and_markup_is_text() {
-        let shown = visible("a\u{202e}b\nc<b>\u{1b}").into_string();
-        assert_eq!(
-            shown,
-            "a<span class=\"escape\">\\u{202e}</span>b<span class=\"escape\">\\u{a}</span>c&lt;b&gt;<span class=\"escape\">\\u{1b}</span>"
-        );
-        assert_eq!(visible("naïve 日本").into_string(), "naïve 日本");
-    }
 
     #[test]
     fn cell_links_ids_and_shortens_times() {

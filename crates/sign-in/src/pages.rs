@@ -1,8 +1,8 @@
 //! Pages of the sign-in, in the layout of the console.
 
 use maud::{Markup, html};
-use vouchsafe_console::render_bare;
 use vouchsafe_domain::operator::{OperatorName, Role};
+use vouchsafe_ui::render_bare;
 
 use crate::next_path::NextPath;
 

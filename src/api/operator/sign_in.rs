@@ -18,7 +18,6 @@ use actix_web::http::header::{HeaderName, HeaderValue, LOCATION, REFERRER_POLICY
 use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
 use serde::Deserialize;
-use vouchsafe_console::PAGE_HEADERS;
 use vouchsafe_domain::operator_session::{OperatorSession, SessionAuthentication, SignInMethod};
 use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
 use vouchsafe_security::security_event::SecurityEventReason;
@@ -27,6 +26,7 @@ use vouchsafe_sign_in::next_path::NextPath;
 use vouchsafe_sign_in::oidc::OidcProvider;
 use vouchsafe_sign_in::pages;
 use vouchsafe_store::operators::{NewSession, SessionUse};
+use vouchsafe_ui::PAGE_HEADERS;
 use vouchsafe_wire::error_code::Code;
 
 use super::account::generate_token;

@@ -110,7 +110,7 @@ async fn form_after_the_session_ended_is_kept_and_a_foreign_one_is_not() {
     ] {
         assert!(page.contains(text), "{text}: {page}");
     }
-    for (name, value) in vouchsafe_console::PAGE_HEADERS {
+    for (name, value) in vouchsafe_ui::PAGE_HEADERS {
         assert_eq!(ended.header(name), Some(value));
     }
     let cross_site = ("sec-fetch-site", "cross-site");

@@ -64,7 +64,7 @@ pub const FILES: [(&str, &str, &str); 16] = partner_docs! {
 
 /// The assets of the pages, files like [`FILES`].
 pub const ASSETS: [(&str, &str, &str); 4] = [
-    ("tokens.css", CSS, vouchsafe_console::DESIGN_TOKENS),
+    ("tokens.css", CSS, vouchsafe_ui::DESIGN_TOKENS),
     ("style.css", CSS, include_str!("style.css")),
     ("script.js", JAVASCRIPT, include_str!("script.js")),
     (FAVICON, SVG, include_str!("favicon.svg")),

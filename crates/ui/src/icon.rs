@@ -4,13 +4,13 @@ use maud::{Markup, PreEscaped, html};
 
 /// An icon. The text beside it says what it means.
 #[derive(Clone, Copy)]
-pub(crate) struct Icon {
+pub struct Icon {
     svg: &'static str,
 }
 
 macro_rules! icons {
     ($($name:ident = $file:literal;)+) => {
-        $(pub(crate) const $name: Icon = Icon {
+        $(pub const $name: Icon = Icon {
             svg: include_str!(concat!("../assets/third-party/icons/", $file, ".svg")),
         };)+
     };
@@ -44,7 +44,8 @@ icons! {
 }
 
 impl Icon {
-    pub(crate) fn render(self) -> Markup {
+    #[must_use]
+    pub fn render(self) -> Markup {
         // The file has the same frame for every icon.
         let shapes = self
             .svg
