@@ -16,6 +16,7 @@ mod change_requests;
 mod code_spelling;
 mod delivery_log;
 mod grants;
+mod interrupted_migration;
 mod interrupted_rotation;
 mod key_rotation;
 mod keyring;

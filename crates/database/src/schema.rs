@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use crate::error::StoreError;
-use sqlx::migrate::Migrator;
+use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Executor as _, PgConnection, PgPool};
 
@@ -137,7 +137,7 @@ pub async fn migrate(database: &PgConnectOptions) -> Result<SchemaVersion, Store
         // Outside a transaction, `CREATE INDEX CONCURRENTLY` blocks no statement and has to wait for running transactions.
         set_lock_timeout(&pool, if migration.no_tx { "0" } else { LOCK_TIMEOUT }).await?;
         let migrated = migrator.run_to(migration.version, &pool).await;
-        migrated.map_err(sqlx::Error::from)?;
+        migrated.map_err(statement_error)?;
     }
     set_lock_timeout(&pool, LOCK_TIMEOUT).await?;
     install_functions(&pool).await?;
@@ -151,6 +151,14 @@ pub async fn migrate(database: &PgConnectOptions) -> Result<SchemaVersion, Store
         migration: newest,
         functions: FUNCTIONS.len(),
     })
+}
+
+/// The error of the statement that failed, so that its SQLSTATE says whether a repetition can succeed.
+fn statement_error(error: MigrateError) -> sqlx::Error {
+    match error {
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error,
+        error => error.into(),
+    }
 }
 
 fn newest_version(migrator: &Migrator) -> i64 {
