@@ -23,7 +23,7 @@ pub(crate) struct Id<T> {
 
 impl<T: PathId> Id<T> {
     /// # Errors
-    /// That of an unknown object.
+    /// The error of an unknown object: no object has an ID of another form.
     pub(crate) fn parse(&self) -> Result<T, ApiError> {
         self.text.parse().map_err(|_| T::not_found())
     }

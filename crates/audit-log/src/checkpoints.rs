@@ -172,7 +172,7 @@ impl AuditLog {
                       cardinality(s.entries)::bigint AS "entries!",
                       s.entries[cardinality(s.entries)] AS "newest_audit_id!",
                       encode(s.hash, 'hex') AS "hash!",
-                      encode(s.mac, 'hex') AS "mac!",
+                      COALESCE(encode(s.mac, 'hex'), '') AS "mac!",
                       (t.existing = cardinality(s.entries)
                        AND s.hash = sha256(COALESCE(b.hash, '') || convert_to(t.text, 'UTF8'))) IS TRUE AS "has_entries!"
                  FROM (

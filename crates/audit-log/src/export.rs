@@ -104,7 +104,7 @@ impl AuditLog {
 
     async fn checkpoints_after(&self, position: i64) -> Result<Vec<CheckpointEntries>, StoreError> {
         let checkpoints = sqlx::query!(
-            r#"SELECT s.number, s.at, encode(s.hash, 'hex') AS "hash!", encode(s.mac, 'hex') AS "mac!", s.entries
+            r#"SELECT s.number, s.at, encode(s.hash, 'hex') AS "hash!", COALESCE(encode(s.mac, 'hex'), '') AS "mac!", s.entries
                  FROM (
                       SELECT c.*, sum(cardinality(c.entries)) OVER (ORDER BY c.number) AS total
                         FROM (

@@ -1,4 +1,4 @@
-//! Names of audited actions. They are stored and partners of the audit trail filter by them, so a name never changes.
+//! Names of audited actions. They are stored, and readers of the audit trail filter by them, so a name never changes.
 
 use strum::IntoStaticStr;
 

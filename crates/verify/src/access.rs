@@ -26,19 +26,19 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         "SELECT format('operator %s', o.name)
            FROM operators AS o
           WHERE NOT EXISTS (
-                SELECT FROM audit_log AS a WHERE a.subject = o.name AND a.action IN ('operator.create', 'grant.seal'))
+                SELECT FROM audit_log AS a WHERE a.subject = o.name AND a.action = 'operator.create')
           UNION ALL
          SELECT format('token %s', t.id)
            FROM (SELECT 'otk_' || replace(t.token_id::text, '-', '') AS id, t.revoked_at FROM operator_tokens AS t) AS t
           WHERE NOT EXISTS (
-                SELECT FROM audit_log AS a WHERE a.subject = t.id AND a.action IN ('operator_token.issue', 'grant.seal'))
+                SELECT FROM audit_log AS a WHERE a.subject = t.id AND a.action = 'operator_token.issue')
              OR (t.revoked_at IS NULL) = EXISTS (
                 SELECT FROM audit_log AS a WHERE a.subject = t.id AND a.action = 'operator_token.revoke')
           UNION ALL
          SELECT format('credential %s', c.id)
            FROM (SELECT 'cred_' || replace(c.credential_id::text, '-', '') AS id, c.revoked_at FROM credentials AS c) AS c
           WHERE NOT EXISTS (
-                SELECT FROM audit_log AS a WHERE a.subject = c.id AND a.action IN ('credential.issue', 'grant.seal'))
+                SELECT FROM audit_log AS a WHERE a.subject = c.id AND a.action = 'credential.issue')
              OR (c.revoked_at IS NULL) = EXISTS (
                 SELECT FROM audit_log AS a WHERE a.subject = c.id AND a.action = 'credential.revoke')"
     ),

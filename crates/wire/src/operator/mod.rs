@@ -53,12 +53,12 @@ pub const OPERATIONS: [&[Route]; 13] = [
     monitoring::OPERATIONS,
 ];
 
-/// The least role of both operators of a change request: that of the operation to which the kind belongs.
+/// The least role of both operators of a change request: that of the operation to which the kind belongs, the highest if there are
+/// several.
 #[must_use]
 pub fn required_role(kind: ChangeKind) -> Role {
-    operations_of(kind)
-        .next()
-        .map_or(Role::Admin, |operation| operation.access.role)
+    let roles = operations_of(kind).map(|operation| operation.access.role);
+    roles.max().unwrap_or(Role::Admin)
 }
 
 fn operations_of(kind: ChangeKind) -> impl Iterator<Item = &'static Route> {
