@@ -1,8 +1,8 @@
 //! SKUs that their vendors recently reported as out of stock; orders do not wait for these.
 
-use parking_lot::RwLock;
 use std::collections::HashSet;
 
+use parking_lot::RwLock;
 use vouchsafe_domain::product::Sku;
 
 /// The out-of-stock SKUs as of the last poll.

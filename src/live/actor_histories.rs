@@ -1,9 +1,9 @@
 //! The last ten minutes of the busiest actors, and of those that somebody has looked at.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use time::OffsetDateTime;
 use vouchsafe_wire::operator::actors::{ActorKind, ActorSample, LiveActor};
 

@@ -1,9 +1,9 @@
 //! Counts of the partners' requests since the last sample.
 
-use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use vouchsafe_actors::duration_histogram::{DurationCounts, DurationHistogram};
 
 /// Four steps to a power of two, up to 33 s.

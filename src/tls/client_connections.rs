@@ -1,10 +1,10 @@
 //! Open connections of clients with a certificate, so that those of a removed authority or a revoked certificate can be closed.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::net::{Shutdown, shutdown};
 use rustls::pki_types::CertificateDer;
 

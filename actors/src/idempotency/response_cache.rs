@@ -1,9 +1,9 @@
 //! Bounded in-memory cache of recent responses: most replays need no database access. Evicts the oldest first.
 
-use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 
 /// Maximum number of cached responses: about 23 MB at some 700 B each. That is five seconds of full load, in which most

@@ -1,10 +1,10 @@
 //! Journal metrics: commit duration, batch size, verdicts, events, money, recoveries.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

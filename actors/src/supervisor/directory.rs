@@ -4,7 +4,6 @@
 //! supervises: the next request for a dead actor starts a new one, which loads its state from the store. No map reference
 //! is held across an await, and never two at once (DashMap would deadlock).
 
-use parking_lot::{Mutex, MutexGuard};
 use std::cmp::Reverse;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::{Arc, Weak};
@@ -12,6 +11,7 @@ use std::sync::{Arc, Weak};
 use actix::{Actor, Addr, AsyncContext as _, Context};
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tracing::error;
 

@@ -3,10 +3,11 @@
 //! Actix does not expose the mailbox depth. Every message carries a [`MailboxSlot`], which counts the message from its
 //! creation until it is dropped, handled or not.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::duration_histogram::DurationHistogram;
 

@@ -1,9 +1,9 @@
 //! Placement of actors on threads: on arbiters in the service, on the current thread in tests with paused time.
 
-use parking_lot::RwLock;
 use std::sync::Arc;
 
 use actix::{Actor, Addr, ArbiterHandle, Context};
+use parking_lot::RwLock;
 use tokio::sync::Notify;
 
 /// Starts actors.

@@ -3,10 +3,10 @@
 //! Observing takes a mutex briefly, for an ordinary request only a read of an atomic flag; no request waits for the
 //! database. When the queue is full, the newest observation is dropped and counted.
 
-use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use time::OffsetDateTime;
 use tokio::sync::Notify;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind};

@@ -1,7 +1,8 @@
 //! Forms that were sent: a second request of the same form changes nothing.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// More than operators send while a page stays open; the oldest are forgotten.
 const MAX_FORMS: usize = 10_000;

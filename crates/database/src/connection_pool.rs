@@ -4,11 +4,11 @@
 //! longer than every server-side timeout, so only a dead connection reaches it. Then the pool closes all of its connections
 //! and opens new ones: later work never gets a connection with an interrupted transaction.
 
-use parking_lot::RwLock;
 use std::future::Future;
 use std::io;
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;

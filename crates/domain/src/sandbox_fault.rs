@@ -1,9 +1,9 @@
 //! Faults that a partner requests in the sandbox: a registry in memory, bounded in count and time, by partner.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use time::OffsetDateTime;
 
 use crate::ids::PartnerId;

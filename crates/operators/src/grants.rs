@@ -5,10 +5,10 @@
 //! | token, session, sign-in link and account of an operator, identity | at each use |
 //! | partner, credential | when they are loaded into memory, and before a change that would compute their HMAC anew |
 
-use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use uuid::Uuid;
 use vouchsafe_audit_log::ForgedGrant;
 use vouchsafe_database::error::{InvalidMac, StoreError};

@@ -3,7 +3,6 @@
 //! [`GuardSupervisor::ensure_guard`] probes the guard's lock and starts a guard if none is alive. It waits for an
 //! exiting guard and stops a guard with another plan; repeated calls therefore converge from every state.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io;
@@ -16,6 +15,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::process::Signal;
 
 use super::account::Account;

@@ -7,12 +7,12 @@
 //! housekeeping evicts idle ones. Failed authentications are counted separately, per client address and node, and do not affect
 //! valid requests.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use dashmap::DashMap;
+use parking_lot::{Mutex, MutexGuard};
 use uuid::Uuid;
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_domain::limits::{DefaultLimits, Limit, Limits, MAX_WINDOW_S, RequestClass};

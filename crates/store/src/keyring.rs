@@ -3,7 +3,6 @@
 //! At startup it creates missing data keys and unwraps all of them with the wrapping keys. Every key that ever encrypted a
 //! code stays loaded. A key that another node created is loaded when a value needs it, and by [`Keyring::refresh`].
 
-use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 
+use parking_lot::{Mutex, RwLock};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{PgConnection, PgPool};
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;

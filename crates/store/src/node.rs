@@ -1,11 +1,11 @@
 //! The engine's `Store` port over Postgres, for one incarnation of one node.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 
+use parking_lot::Mutex;
 use sqlx::PgPool;
 use sqlx::postgres::PgConnectOptions;
 use tracing::warn;

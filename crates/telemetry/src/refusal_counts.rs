@@ -1,9 +1,10 @@
 //! Refused requests of the last day by partner and error code, for `GET /refusals`.
 
-use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::refusal_log::RefusalKey;
 

@@ -2,10 +2,10 @@
 //!
 //! A client that repeats a wrong request cannot fill the disk, and the number of lines that it lost is logged.
 
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tracing::info;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_wire::error_code::Code;

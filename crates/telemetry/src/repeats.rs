@@ -5,13 +5,13 @@
 //! to a series if they come from one place in the program, name the same objects and follow each other within [`SERIES_GAP`]. Numbers
 //! do not count; for errors, which are not retried, the message does.
 
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry};
 use std::fmt::{self, Write as _};
 use std::hash::{Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};

@@ -5,10 +5,10 @@
 //! none of another reason. Above it, clients with a right secret share a key per credential, and all others one per reason: a stolen secret
 //! stays visible however many clients fail. Counts that have no entry yet are lost when the process ends; log and metrics have had them.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use time::OffsetDateTime;
 use vouchsafe_security::security_event::{
     HeldCredential, SecurityEvent, SecurityEventKey, SecurityEventReason, SecurityEventSummary,

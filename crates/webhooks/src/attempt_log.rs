@@ -4,10 +4,10 @@
 //! inserts all of it in one statement. When the queue is full, or the database rejects a batch repeatedly, attempts are dropped from
 //! the log and counted; deliveries and orders are not affected. At shutdown the task writes what is queued.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;

@@ -3,12 +3,12 @@
 //! Servers close idle connections after a time of their own (Node.js after 5 s). A request that crosses with the close gets no response,
 //! though nothing is wrong with the receiver: it is sent again on a new connection, within the same attempt.
 
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use reqwest::{Client, Request, RequestBuilder, Response, Url};
 
 /// Idle connections are closed after this time, so that the host is resolved again.

@@ -28,7 +28,7 @@ pub enum Contender {
     Floor,
 }
 
-/// In the order of their turns in a round. Only the first two have more than orders.
+/// In the order of their turns in a round. The floor serves orders only, so lives of orders are compared without it.
 const CONTENDERS: [Contender; 3] = [Contender::Service, Contender::Peer, Contender::Floor];
 
 impl Contender {
@@ -49,7 +49,7 @@ pub struct LoadSettings {
     pub pace: Pace,
     pub warm_up_s: u64,
     pub seconds: u64,
-    /// Whether an order is followed by the rest of its life: reads of its codes and of itself, and its webhooks.
+    /// Whether a connection also reads the codes and then the order, and waits for the order's webhooks, before it places the next one.
     pub lives: bool,
 }
 

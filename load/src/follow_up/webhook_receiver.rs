@@ -1,7 +1,6 @@
 //! Webhook receiver of a run: one listener for all partners on a separate thread. Responds 200 and counts each
 //! event once, however often it is delivered. Does not verify signatures; the tests of the partner API do.
 
-use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::io;
@@ -16,6 +15,7 @@ use anyhow::ensure;
 use bytes::Bytes;
 use hyper::Method;
 use hyper::header::HeaderMap;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use vouchsafe_api_client::partner::PartnerClient;

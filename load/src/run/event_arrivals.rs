@@ -1,8 +1,8 @@
 //! Events of orders that have arrived at the receiver of webhooks. A life of an order ends when its last event has arrived.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 /// Counts by order, until the order's life has ended.

@@ -1,11 +1,12 @@
 //! Recorder of operation histories: an invocation before sending and a completion after the response, in memory and
 //! optionally in a file.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{Call, Event, EventKind, History, facts};
 use vouchsafe_api_client::{ApiResponse, RequestFailure};

@@ -1,9 +1,9 @@
 //! Batch composition, failure isolation and delays of the batcher, without a database.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Handle;
 

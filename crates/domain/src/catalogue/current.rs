@@ -1,7 +1,8 @@
 //! Catalogue in memory, shared by all requests.
 
-use parking_lot::RwLock;
 use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 use super::{Assortment, Catalogue};
 use crate::product::Product;

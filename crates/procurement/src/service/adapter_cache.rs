@@ -3,11 +3,11 @@
 //! The configuration is read for every call, so a change applies to the next one. While it is unchanged the adapter is
 //! reused, because it holds the vendor's circuit breaker.
 
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use vouchsafe_domain::vendor::{Circuit, Vendor};
 
 use super::ProcurementService;

@@ -14,11 +14,11 @@ mod adapter_cache;
 mod intake;
 mod response_mapping;
 
-use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tracing::{error, warn};
 use uuid::Uuid;
 use vouchsafe_actors::ports::store::StoreFuture;

@@ -9,13 +9,13 @@ mod ledger;
 mod routes;
 mod voucher;
 
-use parking_lot::{Mutex, MutexGuard};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use actix_web::{App, HttpServer, web};
 use anyhow::Context as _;
+use parking_lot::{Mutex, MutexGuard};
 use secrecy::SecretString;
 use vouchsafe_domain::clock::SystemClock;
 

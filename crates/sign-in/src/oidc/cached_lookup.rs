@@ -1,10 +1,10 @@
 //! Cached lookup that concurrent callers share: one request at a time, and none for a while after a failure.
 
-use parking_lot::Mutex;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// How long results are used.

@@ -3,10 +3,10 @@
 //! Real databases and networks have every one of these faults. Each occurrence is counted, so that a random walk can assert
 //! that all faults occurred.
 
-use parking_lot::MutexGuard;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use parking_lot::MutexGuard;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use strum::VariantArray;

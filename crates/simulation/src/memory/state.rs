@@ -2,11 +2,11 @@
 //!
 //! The mutex is never held across an await; waiting uses row locks and notifications.
 
-use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
