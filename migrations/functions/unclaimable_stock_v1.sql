@@ -2,7 +2,7 @@
 -- what other nodes own or have released since, 'quarantined' is what an operator has to release, null means none. Stock reserved
 -- for an open purchase belongs to that purchase's order and does not count.
 --
--- Counts every chunk that the node has not loaded, whoever owns it: a chunk that its owner releases between two statements of a claim
+-- Counts every chunk that the node has not loaded, of any owner: a chunk that its owner releases between two statements of a claim
 -- would be missed otherwise, and the SKU taken for sold out.
 CREATE OR REPLACE FUNCTION unclaimable_stock_v1(p_product text, p_denomination bigint, p_valid_on date, p_loaded bigint[])
 RETURNS text
