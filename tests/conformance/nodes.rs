@@ -35,6 +35,8 @@ async fn concurrent_claims_return_their_own_stock() {
     const SKUS: i64 = 100;
     let subject = PgSubject::new().await;
     let node = subject.start("one").await;
+    // Alone, the first one would claim whatever there is.
+    let _other_node = subject.start("two").await;
     // SKUs have no chunk, one, or two, of which the first to expire is enough.
     let mut stock = Vec::new();
     for face in 1..=SKUS {

@@ -21,7 +21,8 @@ pub struct StockRequest {
     pub sku: Sku,
     /// Chunks in the actor's memory; the store does not return them again.
     pub loaded_chunks: Vec<ChunkId>,
-    /// The number of vouchers after which the store stops claiming chunks.
+    /// The number of vouchers after which the store stops claiming chunks. While no other node is live, it stops after
+    /// [`CHUNK_VOUCHERS`] at the earliest.
     pub target_quantity: usize,
     /// Vouchers that expire earlier are left out.
     pub not_before: Expiry,

@@ -95,6 +95,7 @@ macro_rules! conformance_cases {
             voucher_sold_while_blocked_is_stale
             two_lanes_sell_from_one_chunk
             earliest_expiry_is_claimed_first
+            node_alone_claims_small_chunks_together
             repeated_claim_is_harmless
             own_chunks_are_reclaimed_at_once
             chunks_of_another_node_are_claimed_after_its_lease

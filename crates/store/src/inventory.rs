@@ -13,9 +13,10 @@
 //! previous owner. The statements are SQL functions because functions can fix their plans whatever the table sizes.
 //! Calls of these functions are not checked at compile time: the macros take each column of a function's result for nullable.
 
+mod claim;
+
 use sqlx::PgPool;
 use time::Date;
-use time::macros::date;
 use uuid::Uuid;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::ids::{ChunkId, StockId};
@@ -23,6 +24,7 @@ use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{CHUNK_VOUCHERS, ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
+use self::claim::{ChunkRow, Claim, ClaimColumns, ClaimTotal, earliest_valid_date};
 use super::batcher::request_index;
 use super::node_identity::NodeIdentity;
 use super::stock_demands::{self, demand_validity};
@@ -36,19 +38,16 @@ const MAX_CHUNKS_PER_BATCH: usize = 256;
 /// Bounds the repetition of a claim that does not have enough vouchers.
 const MAX_ROUNDS: usize = 64;
 
+/// Rounds of a batch: the first finds the chunk that the shelf has sold out, which only now is marked. A claim that needs more rounds
+/// goes on alone, so that the others of its batch do not wait for it.
+const MAX_BATCH_ROUNDS: usize = 3;
+
 #[derive(sqlx::FromRow)]
 struct ClaimedChunkRow {
     /// Number of the request, from 1.
     request: i32,
     #[sqlx(flatten)]
     chunk: ChunkRow,
-}
-
-#[derive(sqlx::FromRow)]
-struct ChunkRow {
-    chunk_id: i64,
-    first_stock_id: i64,
-    last_stock_id: i64,
 }
 
 /// Free vouchers of a chunk: parallel arrays of ids and last valid days.
@@ -81,7 +80,7 @@ pub(super) async fn claim(
     request: StockRequest,
 ) -> Result<ClaimedStock, sqlx::Error> {
     let mut claims = [Claim::of(request)];
-    claim_rounds(pool, node, &mut claims, Takeover::No).await?;
+    claim_rounds(pool, node, &mut claims, Takeover::No, MAX_ROUNDS).await?;
     load_next_expiry(pool, node, &mut claims).await?;
     let [claim] = &mut claims;
     if claim.claimed.chunks.is_empty() && claim.claimed.next_expiry.is_none() {
@@ -89,7 +88,8 @@ pub(super) async fn claim(
     }
     let is_owned = claim.claimed.unclaimable == UnclaimableStock::OwnedByOtherNode;
     if is_owned && claim.request.demanded > 0 && stock_demands::renew(pool, node, &claim.request).await? {
-        claim_rounds(pool, node, &mut claims, Takeover::Yes).await?;
+        claims[0].can_continue = true;
+        claim_rounds(pool, node, &mut claims, Takeover::Yes, MAX_ROUNDS).await?;
     }
     end_satisfied_demands(pool, node, &claims).await?;
     let [claim] = claims;
@@ -100,18 +100,20 @@ pub(super) async fn claim(
     Ok(claim.claimed)
 }
 
-/// Claims until the request is satisfied or nothing more is found.
+/// Claims until the requests are satisfied or nothing more is found, in at most `rounds` rounds.
 async fn claim_rounds(
     pool: &PgPool,
     node: &NodeIdentity,
-    claims: &mut [Claim; 1],
+    claims: &mut [Claim],
     takeover: Takeover,
+    rounds: usize,
 ) -> Result<(), sqlx::Error> {
-    for _ in 0..MAX_ROUNDS {
-        claim_round(pool, node, claims, takeover).await?;
-        if !claims[0].can_continue {
+    for _ in 0..rounds {
+        let mut open: Vec<&mut Claim> = claims.iter_mut().filter(|claim| claim.can_continue).collect();
+        if open.is_empty() {
             break;
         }
+        claim_round(pool, node, &mut open, takeover).await?;
     }
     Ok(())
 }
@@ -130,57 +132,20 @@ async fn end_satisfied_demands(
     stock_demands::end(pool, node, &skus).await
 }
 
-/// Runs one round of claims for several SKUs. Returns `None` for a request that needs more rounds or got nothing.
+/// Claims chunks for several SKUs. Returns `None` for a request that needs more rounds or got nothing.
 pub(super) async fn claim_batch(
     pool: &PgPool,
     node: &NodeIdentity,
     requests: Vec<StockRequest>,
 ) -> Result<Vec<Option<ClaimedStock>>, sqlx::Error> {
     let mut claims: Vec<Claim> = requests.into_iter().map(Claim::of).collect();
-    claim_round(pool, node, &mut claims, Takeover::No).await?;
+    claim_rounds(pool, node, &mut claims, Takeover::No, MAX_BATCH_ROUNDS).await?;
     load_next_expiry(pool, node, &mut claims).await?;
     end_satisfied_demands(pool, node, &claims).await?;
-    let in_one_round = claims
+    let in_few_rounds = claims
         .into_iter()
         .map(|claim| (!claim.can_continue && !claim.claimed.chunks.is_empty()).then_some(claim.claimed));
-    Ok(in_one_round.collect())
-}
-
-/// Progress of a claim over its rounds.
-struct Claim {
-    request: StockRequest,
-    /// Chunks that the shelf has already, or that earlier rounds have claimed.
-    loaded: Vec<i64>,
-    /// Number of vouchers still needed.
-    shortfall: usize,
-    /// Whether another round may find more.
-    can_continue: bool,
-    claimed: ClaimedStock,
-}
-
-impl Claim {
-    fn of(request: StockRequest) -> Self {
-        Self {
-            loaded: request.loaded_chunks.iter().map(|chunk| chunk.0).collect(),
-            shortfall: request.target_quantity,
-            can_continue: true,
-            claimed: ClaimedStock::default(),
-            request,
-        }
-    }
-
-    /// Whether the deployment has no stock for the request.
-    fn is_refused(&self) -> bool {
-        let claimed = &self.claimed;
-        claimed.chunks.is_empty()
-            && claimed.next_expiry.is_none()
-            && claimed.unclaimable != UnclaimableStock::OwnedByOtherNode
-    }
-
-    fn has_satisfied_demand(&self) -> bool {
-        let vouchers: usize = self.claimed.chunks.iter().map(|chunk| chunk.vouchers.len()).sum();
-        self.request.demanded > 0 && vouchers >= self.request.demanded
-    }
+    Ok(in_few_rounds.collect())
 }
 
 /// Whether a claim takes chunks of live nodes.
@@ -196,23 +161,24 @@ enum Takeover {
 async fn claim_round(
     pool: &PgPool,
     node: &NodeIdentity,
-    claims: &mut [Claim],
+    claims: &mut [&mut Claim],
     takeover: Takeover,
 ) -> Result<(), sqlx::Error> {
-    let share = (MAX_CHUNKS_PER_BATCH / claims.len().max(1)).clamp(1, MAX_CHUNKS);
-    let limit = |claim: &Claim| claim.shortfall.div_ceil(CHUNK_VOUCHERS).clamp(1, share);
-    let limits: Vec<usize> = claims.iter().map(limit).collect();
-    let columns = ClaimColumns::of(claims);
+    let limit = (MAX_CHUNKS_PER_BATCH / claims.len().max(1)).clamp(1, MAX_CHUNKS);
+    let wanted: Vec<usize> = claims.iter().map(|claim| claim.shortfall).collect();
+    let columns = ClaimColumns::of(claims.iter().map(|claim| &**claim));
     let claimed: Vec<ClaimedChunkRow> = sqlx::query_as(
         "SELECT t.request, t.chunk_id, t.first_stock_id, t.last_stock_id
-           FROM claim_chunks_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS t",
+           FROM claim_chunks_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS t",
     )
     .bind(&node.name)
     .bind(node.incarnation)
     .bind(columns.products)
     .bind(columns.denominations)
     .bind(columns.valid_on)
-    .bind(limits.iter().copied().map(to_bigint).collect::<Vec<_>>())
+    .bind(wanted.iter().copied().map(to_bigint).collect::<Vec<_>>())
+    .bind(to_bigint(CHUNK_VOUCHERS))
+    .bind(to_bigint(limit))
     .bind(columns.loaded)
     .bind(columns.loaded_to)
     .bind(takeover == Takeover::Yes)
@@ -225,12 +191,12 @@ async fn claim_round(
         .unzip();
     let mut free = load_free_stock(pool, &chunks).await?.into_iter().peekable();
     let mut empty: Vec<i64> = Vec::new();
-    let mut counts = vec![0_usize; claims.len()];
+    let mut totals = vec![ClaimTotal::default(); claims.len()];
     // Rows come in the order of the chunks; an empty chunk has no row.
     for (chunk, request) in chunks.iter().zip(requests) {
         let index = request_index(request)?;
         let claim = &mut claims[index];
-        counts[index] += 1;
+        totals[index].add(chunk);
         claim.loaded.push(chunk.chunk_id);
         let Some(free) = free.next_if(|free| free.chunk_id == chunk.chunk_id) else {
             empty.push(chunk.chunk_id);
@@ -240,8 +206,8 @@ async fn claim_round(
         claim.shortfall = claim.shortfall.saturating_sub(chunk.vouchers.len());
         claim.claimed.chunks.push(chunk);
     }
-    for ((claim, count), limit) in claims.iter_mut().zip(counts).zip(limits) {
-        claim.can_continue = claim.shortfall > 0 && count == limit;
+    for ((claim, total), wanted) in claims.iter_mut().zip(totals).zip(wanted) {
+        claim.can_continue = claim.shortfall > 0 && (total.chunks == limit || total.room >= wanted);
     }
     if !empty.is_empty() {
         mark_emptied(pool, empty).await?;
@@ -255,7 +221,7 @@ async fn load_next_expiry(
     node: &NodeIdentity,
     claims: &mut [Claim],
 ) -> Result<(), sqlx::Error> {
-    let columns = ClaimColumns::of(claims);
+    let columns = ClaimColumns::of(claims.iter());
     let next: Vec<(i32, Option<Date>)> = sqlx::query_as(
         "SELECT n.request, n.first_expiry FROM next_claimable_expiry_v1($1, $2, $3, $4, $5, $6) AS n",
     )
@@ -271,32 +237,6 @@ async fn load_next_expiry(
         claims[request_index(request)?].claimed.next_expiry = Some(Expiry::from_date(day));
     }
     Ok(())
-}
-
-/// Claims as arrays for the SQL functions. `loaded` concatenates the loaded chunks of all claims; `loaded_to` holds their ends.
-#[derive(Default)]
-struct ClaimColumns<'a> {
-    products: Vec<&'a str>,
-    denominations: Vec<i64>,
-    valid_on: Vec<Date>,
-    loaded: Vec<i64>,
-    loaded_to: Vec<i32>,
-}
-
-impl<'a> ClaimColumns<'a> {
-    fn of(claims: &'a [Claim]) -> Self {
-        let mut columns = Self::default();
-        for Claim { request, loaded, .. } in claims {
-            columns.products.push(request.sku.product_id.as_str());
-            columns.denominations.push(request.sku.denomination.minor());
-            columns.valid_on.push(earliest_valid_date(request));
-            columns.loaded.extend(loaded);
-            columns
-                .loaded_to
-                .push(i32::try_from(columns.loaded.len()).unwrap_or(i32::MAX));
-        }
-        columns
-    }
 }
 
 /// Takes the stock that is reserved for the order of a purchase, whichever node owned it before. Locks the chunks in the order of
@@ -387,9 +327,4 @@ async fn find_unclaimable_stock(pool: &PgPool, claim: &Claim) -> Result<Unclaima
             format!("unclaimable_stock_v1 returned {other}").into(),
         )),
     }
-}
-
-/// The first usable day; year 1 if the request excludes nothing.
-fn earliest_valid_date(request: &StockRequest) -> Date {
-    request.not_before.date().unwrap_or(date!(0001 - 01 - 01))
 }

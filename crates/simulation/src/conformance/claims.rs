@@ -27,6 +27,7 @@ fn stock_and_expiry(vouchers: &[StockVoucher]) -> Vec<(StockId, Expiry)> {
 
 /// A claim takes chunks in order of expiry until it has enough, and returns the expiry of the next one.
 pub async fn earliest_expiry_is_claimed_first<S: Subject>(fixture: Fixture<'_, S>) {
+    let _other_node = fixture.subject.start_node("two").await;
     let late = fixture.subject.add_chunk(&gift(), &expiries_on(30, 2)).await;
     let soon = fixture
         .subject
@@ -49,6 +50,19 @@ pub async fn earliest_expiry_is_claimed_first<S: Subject>(fixture: Fixture<'_, S
     let claimed = claim_sorted(&fixture.store, stock_request(&soon, 3)).await;
     assert_eq!(chunk_ids(&claimed), [late[0].chunk_id, never[0].chunk_id]);
     assert_eq!(claimed.next_expiry, None);
+}
+
+/// A node that is alone claims more than it asks for, up to a full chunk: nobody else sells what it leaves. With another node it does not.
+pub async fn node_alone_claims_small_chunks_together<S: Subject>(fixture: Fixture<'_, S>) {
+    let mut chunks = Vec::new();
+    for _ in 0..3 {
+        chunks.push(fixture.subject.add_chunk(&gift(), &expiries_on(30, 2)).await[0].chunk_id);
+    }
+    let claimed = claim_sorted(&fixture.store, stock_request(&[], 1)).await;
+    assert_eq!(chunk_ids(&claimed), chunks);
+    let _other_node = fixture.subject.start_node("two").await;
+    let claimed = claim_sorted(&fixture.store, stock_request(&[], 1)).await;
+    assert_eq!(chunk_ids(&claimed), chunks[..1]);
 }
 
 /// Chunks already loaded are left out; others are returned again, so a lost response costs nothing.

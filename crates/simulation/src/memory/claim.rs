@@ -8,7 +8,9 @@ use std::time::Duration;
 use uuid::Uuid;
 use vouchsafe_domain::ids::{ChunkId, StockId};
 use vouchsafe_domain::product::Sku;
-use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, StockDemand, StockRequest, UnclaimableStock};
+use vouchsafe_domain::stock::{
+    CHUNK_VOUCHERS, ClaimedChunk, ClaimedStock, StockDemand, StockRequest, UnclaimableStock,
+};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
 use super::MemoryDatabase;
@@ -16,7 +18,7 @@ use super::demands;
 use super::lock::Lock;
 use super::reservations::is_for_any_waiting_order;
 use super::state::State;
-use super::tables::{ChunkRow, DbTime, Owner, Tables};
+use super::tables::{ChunkRow, DbTime, NodeRow, Owner, Tables};
 
 /// A clock that was set back by more than this voids the leases that were renewed before.
 const MAX_CLOCK_CORRECTION: Duration = Duration::from_secs(10);
@@ -137,7 +139,17 @@ fn claim_available(
     }
     let may_claim =
         state.tables.is_current(by) && !demands::is_other_node_first(&state.tables, by, &request.sku, now);
-    let enough = if may_claim { request.target_quantity } else { 0 };
+    // Nobody else can sell what a node that is alone leaves.
+    let minimum = if is_alone(&state.tables, by, now) {
+        CHUNK_VOUCHERS
+    } else {
+        0
+    };
+    let enough = if may_claim {
+        request.target_quantity.max(minimum)
+    } else {
+        0
+    };
     let (mut claimed, mut vouchers) = (ClaimedStock::default(), 0);
     for candidate in stock.candidates {
         if vouchers >= enough || state.locks.is_held(&Lock::Chunk(candidate.chunk_id)) {
@@ -206,5 +218,17 @@ fn is_leased_by_other_node(tables: &Tables, chunk: &ChunkRow, by: &Owner, now: D
     let other_owner = chunk.owner.as_ref().filter(|owner| owner.node != by.node);
     let newest = other_owner.filter(|owner| tables.is_current(owner));
     let row = newest.and_then(|owner| tables.nodes.get(&owner.node));
-    row.is_some_and(|row| row.lease_until > now && row.renewed_at.since(now) <= MAX_CLOCK_CORRECTION)
+    row.is_some_and(|row| is_lease_live(row, now))
+}
+
+/// Whether no other node has a live lease.
+fn is_alone(tables: &Tables, by: &Owner, now: DbTime) -> bool {
+    !tables
+        .nodes
+        .iter()
+        .any(|(node, row)| *node != by.node && is_lease_live(row, now))
+}
+
+fn is_lease_live(row: &NodeRow, now: DbTime) -> bool {
+    row.lease_until > now && row.renewed_at.since(now) <= MAX_CLOCK_CORRECTION
 }
