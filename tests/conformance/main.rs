@@ -14,7 +14,6 @@ mod codes;
 mod contention;
 mod due_purchases;
 mod explain;
-mod frames;
 mod guards;
 mod invariants;
 mod key_purge;
@@ -33,20 +32,9 @@ mod subject;
 mod unanalysed_tables;
 mod waiting_orders;
 
-use std::future::Future;
-
 use vouchsafe_simulation::{conformance, conformance_cases};
 
 use crate::subject::PgSubject;
-
-/// Spawns a task that runs until the test's runtime ends: proxies and cancellations.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the runtime of a test ends with the test"
-)]
-fn spawn(work: impl Future<Output = ()> + Send + 'static) {
-    drop(tokio::spawn(work));
-}
 
 macro_rules! over_postgres {
     ($($case:ident)*) => {

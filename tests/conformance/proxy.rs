@@ -8,32 +8,25 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{UnixListener, UnixStream};
 use vouchsafe_simulation::conformance::CommitFault;
-
-use crate::frames::{Frame, FrameReader};
-use crate::spawn;
+use vouchsafe_test_harness::postgres_proxy::{Frame, FrameReader, ProxySocket};
 
 /// Function called by the commit statement.
 const COMMIT: &[u8] = b"commit_batch_v1(";
-
-/// Prefix of the socket's file name, before the port.
-const SOCKET: &str = ".s.PGSQL.";
 
 /// Text in a statement and its replacement.
 pub(crate) type Edit = (&'static str, &'static str);
 
 /// A proxy socket for the server's socket.
 pub(crate) struct Proxy {
-    directory: TempDir,
+    socket: ProxySocket,
     state: Arc<ProxyState>,
 }
 
 struct ProxyState {
-    server: PathBuf,
     edit: Option<Edit>,
     next_fault: Mutex<Option<CommitFault>>,
     delayed: Mutex<Vec<DelayedCommit>>,
@@ -49,31 +42,22 @@ struct DelayedCommit {
 impl Proxy {
     /// Opens a proxy to the server socket in this directory, with the same port.
     pub(crate) fn open(server: &Path, port: u16, edit: Option<Edit>) -> Self {
-        let name = format!("{SOCKET}{port}");
-        let directory = tempfile::Builder::new().prefix("vs").tempdir().unwrap();
-        let listener = UnixListener::bind(directory.path().join(&name)).unwrap();
         let state = Arc::new(ProxyState {
-            server: server.join(name),
             edit,
             next_fault: Mutex::default(),
             delayed: Mutex::default(),
         });
         let shared = Arc::clone(&state);
-        spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let state = Arc::clone(&shared);
-                spawn(async move {
-                    // A connection closed by either side is not a test failure.
-                    let _ = state.relay(client).await;
-                });
-            }
-        });
-        Self { directory, state }
+        let relay = move |client, server| Arc::clone(&shared).relay(client, server);
+        Self {
+            socket: ProxySocket::open(server, port, relay),
+            state,
+        }
     }
 
     /// Directory of the proxy's socket.
     pub(crate) fn directory(&self) -> &Path {
-        self.directory.path()
+        self.socket.directory()
     }
 
     /// Injects a fault into the next commit.
@@ -93,8 +77,8 @@ impl Proxy {
 }
 
 impl ProxyState {
-    async fn relay(&self, client: UnixStream) -> io::Result<()> {
-        let server = UnixStream::connect(&self.server).await?;
+    async fn relay(self: Arc<Self>, client: UnixStream, server: PathBuf) -> io::Result<()> {
+        let server = UnixStream::connect(server).await?;
         let (from_client, mut to_client) = client.into_split();
         let (from_server, mut to_server) = server.into_split();
         let (mut from_client, mut from_server) =

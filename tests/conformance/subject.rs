@@ -13,10 +13,9 @@ use uuid::Uuid;
 use vouchsafe_domain::ids::{CredentialId, OrderId, PartnerId};
 use vouchsafe_simulation::conformance;
 use vouchsafe_store::{CodeRetrieval, PgNode, PgStore};
-use vouchsafe_test_harness::Database;
+use vouchsafe_test_harness::{Database, spawn};
 
 use crate::proxy::{Edit, Proxy};
-use crate::spawn;
 
 /// Interval between polls of the database.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);

@@ -120,8 +120,7 @@ pub(super) async fn try_import(
     let named = store
         .stock
         .open_batch("mock".to_owned(), "test".to_owned())
-        .await
-        .unwrap();
+        .await?;
     let batch = StockBatch {
         target,
         vouchers,

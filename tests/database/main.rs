@@ -18,6 +18,7 @@ mod delivery_log;
 mod grants;
 mod interrupted_migration;
 mod interrupted_rotation;
+mod interrupted_steps;
 mod key_rotation;
 mod keyring;
 mod lost_data_key;

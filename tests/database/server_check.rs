@@ -9,7 +9,7 @@ use vouchsafe_test_harness::Database;
 
 /// Why a migration of a database is refused.
 async fn refusal(options: &PgConnectOptions) -> String {
-    schema::migrate(options).await.unwrap_err().to_string()
+    schema::migrate(options, || ()).await.unwrap_err().to_string()
 }
 
 async fn execute(connection: &mut PgConnection, sql: &str) {
@@ -80,7 +80,7 @@ async fn defaults_of_the_role_change_nothing() {
         .await;
     }
     let options = database.options();
-    schema::migrate(&options).await.unwrap();
+    schema::migrate(&options, || ()).await.unwrap();
     let store = PgStore::open(options, Handle::current());
     store.prepare(Environment::Sandbox).await.unwrap();
     let settings: Vec<(String, String)> = store

@@ -112,7 +112,7 @@ async fn production_with_missing_or_changed_schema_is_refused() {
         execute(&database, damage).await;
         let stderr = startup_error(&database);
         assert!(stderr.contains(expected), "{stderr}");
-        schema::migrate(&database.options()).await.unwrap();
+        schema::migrate(&database.options(), || ()).await.unwrap();
         assert_eq!(schema_objects(&database).await, complete, "{damage}");
     }
     execute(&database, "UPDATE _sqlx_migrations SET checksum = ''").await;
@@ -142,7 +142,7 @@ async fn older_version_on_newer_schema_serves_and_changes_nothing() {
         };
         assert_eq!(service.stop(), Some(0));
         assert_eq!(schema_objects(&database).await, newer, "serve in {environment}");
-        schema::migrate(&database.options()).await.unwrap();
+        schema::migrate(&database.options(), || ()).await.unwrap();
         assert_eq!(schema_objects(&database).await, newer, "migrate");
         database.remove().await;
     }
@@ -158,10 +158,10 @@ async fn older_migrate_leaves_the_rights_that_a_newer_version_granted() {
         right.fetch_one(&mut database.connect().await).await.unwrap()
     };
     execute(&database, NEWER_SCHEMA).await;
-    schema::migrate(&database.options()).await.unwrap();
+    schema::migrate(&database.options(), || ()).await.unwrap();
     assert!(has_right().await);
     execute(&database, "DELETE FROM _sqlx_migrations WHERE version = 9999").await;
-    schema::migrate(&database.options()).await.unwrap();
+    schema::migrate(&database.options(), || ()).await.unwrap();
     assert!(!has_right().await, "the version that owns the list renews it");
     database.remove().await;
 }
@@ -175,7 +175,7 @@ async fn migration_gives_up_when_a_lock_is_held() {
         .execute("BEGIN; LOCK TABLE functions IN ACCESS EXCLUSIVE MODE")
         .await
         .unwrap();
-    let error = schema::migrate(&database.options()).await.unwrap_err();
+    let error = schema::migrate(&database.options(), || ()).await.unwrap_err();
     let code = error.sqlstate().unwrap();
     assert_eq!(code, "55P03", "{error}");
     drop(holder);
@@ -187,9 +187,9 @@ async fn concurrent_migrations_all_succeed() {
     let database = Database::create_empty(Durability::ForTests);
     let options = database.options();
     let (one, two, three) = tokio::join!(
-        schema::migrate(&options),
-        schema::migrate(&options),
-        schema::migrate(&options)
+        schema::migrate(&options, || ()),
+        schema::migrate(&options, || ()),
+        schema::migrate(&options, || ())
     );
     assert_eq!(one.unwrap(), two.unwrap());
     three.unwrap();
@@ -261,7 +261,7 @@ async fn database_of_each_release_migrates_to_current_schema() {
     for release in &releases {
         let released = Database::create_empty(Durability::ForTests);
         apply_release(&released, release).await;
-        schema::migrate(&released.options()).await.unwrap();
+        schema::migrate(&released.options(), || ()).await.unwrap();
         assert_eq!(schema_objects(&released).await, expected, "{}", release.version);
         released.remove().await;
     }
@@ -281,7 +281,7 @@ async fn schema_that_a_migration_leaves_behind_is_detected() {
         let released = Database::create_empty(Durability::ForTests);
         apply_release(&released, &releases()[0]).await;
         execute(&released, change).await;
-        schema::migrate(&released.options()).await.unwrap();
+        schema::migrate(&released.options(), || ()).await.unwrap();
         assert_ne!(
             schema_objects(&released).await,
             schema_objects(&fresh).await,

@@ -154,7 +154,7 @@ async fn stock_after_restored_dump_is_quarantined_and_lost_sales_are_never_sold_
     let lost = file("sold.csv", &lost);
     let output = release(&service, &["--after-restore", "--sold", &feed, "--sold", &lost]);
     assert!(
-        output.contains("2 known here, 2 taken out of sale, 1 not free here"),
+        output.contains("2 known here, 2 out of sale, 1 of orders here"),
         "{output}"
     );
     expect_error(

@@ -6,7 +6,7 @@ use vouchsafe_store::schema;
 
 use super::database::DatabaseArgs;
 use super::examples::examples;
-use super::{CommandOutput, LocalService};
+use super::{CommandOutput, LocalService, print_error};
 
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe migrate", "vouchsafe migrate --data-dir .vouchsafe --json"])]
@@ -26,7 +26,7 @@ pub(super) async fn run(
     json: bool,
     local_service: &LocalService,
 ) -> anyhow::Result<CommandOutput> {
-    let migrate = async |options| schema::migrate(&options).await;
+    let migrate = async |options| schema::migrate(&options, report_wait).await;
     let migrated = args.database.run(local_service, "migrate", migrate).await?;
     let report = MigrateReport {
         migration: migrated.migration,
@@ -40,4 +40,8 @@ pub(super) async fn run(
             report.migration, report.functions
         )
     }))
+}
+
+fn report_wait() {
+    print_error("vouchsafe: waiting for another `migrate` of this database to end");
 }

@@ -139,7 +139,7 @@ pub(super) async fn release(args: ReleaseArgs, admin: &AdminClient) -> anyhow::R
                 ..
             } = totals;
             text.push_str(&format!(
-                "sold vouchers: {known} known here, {withdrawn} taken out of sale, {kept} not free here, {absent} not in this \
+                "sold vouchers: {known} known here, {withdrawn} out of sale, {kept} of orders here, {absent} not in this \
                  database\n"
             ));
             for (product_id, denomination) in &except {

@@ -70,7 +70,7 @@ pub struct Database {
 struct Shared {
     options: PgConnectOptions,
     settings: ConnectionSettings,
-    /// In the order of [`ConnectionClass::ALL`].
+    /// One per class, in the order of [`ConnectionClass::ALL`].
     pools: [ConnectionPool; ConnectionClass::ALL.len()],
     transactions: TransactionMetrics,
     runtime: Handle,

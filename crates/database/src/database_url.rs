@@ -6,7 +6,7 @@ use vouchsafe_security::environment::Environment;
 /// Why `DATABASE_URL` cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DatabaseUrlError {
-    /// Without the parser's reason, which may quote the URL with its password.
+    /// Leaves out the parser's reason, which may quote the URL with its password.
     #[error("DATABASE_URL is not a Postgres URL such as postgres://user@host/database")]
     Invalid,
     #[error(

@@ -9,6 +9,9 @@ use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use vouchsafe_domain::store_error::{CommitError, Unavailable};
 
 /// Failure of an operation on the database, by what is known about its effect.
+///
+/// Every operation of the store returns it when the database does not answer. The documentation of an operation names other errors, and what
+/// may be written in spite of one.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The last transaction of the operation was certainly not committed. Operations of several transactions say so.
@@ -75,7 +78,7 @@ impl StoreError {
 #[error("row {id} of {table} has no valid HMAC")]
 pub struct InvalidMac {
     pub table: &'static str,
-    /// As the audit log names it.
+    /// Subject of its audit entries.
     pub id: String,
 }
 
@@ -133,14 +136,14 @@ const CONTENDED: &[&str] = &["40001", "40P01", "55P03", "57014"];
 /// transaction rollback, insufficient resources, object not in prerequisite state, operator intervention, system error.
 const BUSY_CLASSES: &[&str] = &["08", "25", "40", "53", "55", "57", "58"];
 
-/// For reads and repeatable writes.
+/// Suits reads and repeatable writes.
 impl From<StoreError> for Unavailable {
     fn from(error: StoreError) -> Self {
         unavailable(error.cause())
     }
 }
 
-/// For operations that are part of another one, which is classified by the same cause.
+/// An operation that is part of another one is classified by the same cause as the whole.
 impl From<StoreError> for sqlx::Error {
     fn from(error: StoreError) -> Self {
         match error {

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use crate::error::StoreError;
 use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Executor as _, PgConnection, PgPool};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, PgPool};
 
 use crate::boxed;
 use crate::database::{COMMAND_SETTINGS, FIXED_SETTINGS};
@@ -51,6 +51,9 @@ const FUNCTIONS: &[(&str, &str)] = sql_functions![
 
 /// Rights of the role that serves, if it exists: `vouchsafe serve` runs as neither the owner of the schema nor a superuser.
 const GRANTS: &str = include_str!("../../../migrations/grants.sql");
+
+/// Name under which the table `functions` keeps the digest of [`GRANTS`].
+const GRANTS_NAME: &str = "grants.sql";
 
 /// The migrator would log once per migration that its table exists already.
 const NOTICES: (&str, &str) = ("client_min_messages", "warning");
@@ -95,6 +98,10 @@ pub enum SchemaMismatch {
         "the database lacks the function {0}, or has another text of it: run `vouchsafe migrate` of this version before `vouchsafe serve`"
     )]
     Function(String),
+    #[error(
+        "the database lacks the rights that this version grants: run `vouchsafe migrate` of this version before `vouchsafe serve`"
+    )]
+    Rights,
 }
 
 impl From<SchemaMismatch> for sqlx::Error {
@@ -103,50 +110,44 @@ impl From<SchemaMismatch> for sqlx::Error {
     }
 }
 
-/// Runs the migrations, installs the functions and grants the service's role its rights, on a separate connection. Concurrent calls run one after the other.
+/// Runs the migrations, installs the functions and grants the service's role its rights, on a separate connection. Concurrent calls run
+/// one after the other; `report_wait` is called once when another call runs.
 ///
 /// # Errors
 /// [`StoreError`] when the database does not answer, or a lock is not free within [`LOCK_TIMEOUT`]; [`SchemaMismatch`] as
 /// [`sqlx::Error::Configuration`] when a migration differs from the one that the database has run. Completed migrations stay; a repeated
 /// call continues.
 #[boxed]
-pub async fn migrate(database: &PgConnectOptions) -> Result<SchemaVersion, StoreError> {
+pub async fn migrate(database: &PgConnectOptions, report_wait: fn()) -> Result<SchemaVersion, StoreError> {
     check_server(database).await?;
-    // The only connection holds the advisory lock, so the pool must not replace it.
-    let pool = PgPoolOptions::new()
-        .max_connections(1)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .connect_with(
-            database
-                .clone()
-                .options(FIXED_SETTINGS)
-                .options(COMMAND_SETTINGS)
-                .options([NOTICES]),
-        )
-        .await?;
-    while !try_lock(&pool).await? {
-        tokio::time::sleep(MIGRATION_LOCK_POLL).await;
-    }
+    // Not a pool: it would replace a lost connection by one without the advisory lock.
+    let mut connection = PgConnection::connect_with(
+        &database
+            .clone()
+            .options(FIXED_SETTINGS)
+            .options(COMMAND_SETTINGS)
+            .options([NOTICES]),
+    )
+    .await?;
+    lock(&mut connection, report_wait).await?;
     let migrator = migrator();
-    let applied = list_applied(&mut *pool.acquire().await?).await?;
+    let applied = list_applied(&mut connection).await?;
     if let Some(changed) = find_changed(&migrator, &applied) {
         return Err(sqlx::Error::from(changed).into());
     }
     for migration in migrator.iter() {
         // Outside a transaction, `CREATE INDEX CONCURRENTLY` blocks no statement and has to wait for running transactions.
-        set_lock_timeout(&pool, if migration.no_tx { "0" } else { LOCK_TIMEOUT }).await?;
-        let migrated = migrator.run_to(migration.version, &pool).await;
+        set_lock_timeout(&mut connection, if migration.no_tx { "0" } else { LOCK_TIMEOUT }).await?;
+        let migrated = migrator
+            .run_direct(Some(migration.version), &mut connection, false)
+            .await;
         migrated.map_err(statement_error)?;
     }
-    set_lock_timeout(&pool, LOCK_TIMEOUT).await?;
-    install_functions(&pool).await?;
+    set_lock_timeout(&mut connection, LOCK_TIMEOUT).await?;
     let newest = newest_version(&migrator);
-    // Nodes of a newer version need rights that this list revokes. A change of the list therefore comes with a migration.
-    if !has_newer_migration(&pool, newest).await? {
-        pool.execute(GRANTS).await?;
-    }
-    pool.close().await;
+    install_functions_and_rights(&mut connection, is_newest(newest, &applied)).await?;
+    // The lock ends with the connection.
+    drop(connection);
     Ok(SchemaVersion {
         migration: newest,
         functions: FUNCTIONS.len(),
@@ -166,12 +167,9 @@ fn newest_version(migrator: &Migrator) -> i64 {
     versions.max().unwrap_or_default()
 }
 
-/// Whether a newer version of the program has migrated the database.
-async fn has_newer_migration(pool: &PgPool, newest: i64) -> Result<bool, sqlx::Error> {
-    sqlx::query_scalar("SELECT EXISTS (SELECT FROM _sqlx_migrations WHERE version > $1)")
-        .bind(newest)
-        .fetch_one(pool)
-        .await
+/// Whether no newer version of the program has migrated the database.
+fn is_newest(newest: i64, applied: &[(i64, Vec<u8>)]) -> bool {
+    applied.iter().all(|(version, _)| *version <= newest)
 }
 
 fn migrator() -> Migrator {
@@ -181,39 +179,60 @@ fn migrator() -> Migrator {
     migrator
 }
 
-async fn set_lock_timeout(pool: &PgPool, lock_timeout: &str) -> Result<(), sqlx::Error> {
+async fn set_lock_timeout(connection: &mut PgConnection, lock_timeout: &str) -> Result<(), sqlx::Error> {
     sqlx::query("SELECT set_config('lock_timeout', $1, false)")
         .bind(lock_timeout)
-        .execute(pool)
+        .execute(connection)
         .await
         .map(drop)
 }
 
-async fn try_lock(pool: &PgPool) -> Result<bool, sqlx::Error> {
-    sqlx::query_scalar("SELECT pg_try_advisory_lock($1)")
-        .bind(MIGRATION_LOCK)
-        .fetch_one(pool)
-        .await
+/// Waits for the advisory lock of migrations. That of a killed call is free once the server has noticed the end of its connection.
+async fn lock(connection: &mut PgConnection, report_wait: fn()) -> Result<(), sqlx::Error> {
+    let mut report_wait = Some(report_wait);
+    loop {
+        let locked = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)")
+            .bind(MIGRATION_LOCK)
+            .fetch_one(&mut *connection);
+        if locked.await? {
+            return Ok(());
+        }
+        if let Some(report) = report_wait.take() {
+            report();
+        }
+        tokio::time::sleep(MIGRATION_LOCK_POLL).await;
+    }
 }
 
-/// Installs missing functions. Replaces a function with another text: only an unreleased version can have one.
-async fn install_functions(pool: &PgPool) -> Result<(), sqlx::Error> {
-    let mut transaction = pool.begin().await?;
+/// Installs missing functions and the rights, in one transaction: no program finds the functions without the rights. Replaces a function
+/// with another text: only an unreleased version can have one. A program that is not the newest leaves the rights: nodes of a newer version
+/// need some that its list revokes. A change of the list therefore comes with a migration.
+async fn install_functions_and_rights(
+    connection: &mut PgConnection,
+    is_newest: bool,
+) -> Result<(), sqlx::Error> {
+    let mut transaction = connection.begin().await?;
     let outdated = list_outdated_functions(&mut transaction).await?;
-    for (name, source) in FUNCTIONS {
-        if outdated.iter().any(|outdated| outdated == name) {
-            transaction.execute(*source).await?;
-            sqlx::query(
-                "INSERT INTO functions (name, digest)
-                 VALUES ($1, sha256($2::bytea))
-                 ON CONFLICT (name) DO UPDATE SET digest = EXCLUDED.digest",
-            )
-            .bind(name)
-            .bind(source.as_bytes())
-            .execute(&mut *transaction)
-            .await?;
-        }
+    let mut installed: Vec<(&str, &str)> = FUNCTIONS
+        .iter()
+        .copied()
+        .filter(|(name, _)| outdated.iter().any(|outdated| outdated == name))
+        .collect();
+    if is_newest {
+        // Also when the database has them: the role may have been created since.
+        installed.push((GRANTS_NAME, GRANTS));
     }
+    let (names, sources): (Vec<&str>, Vec<&str>) = installed.into_iter().unzip();
+    transaction.execute(AssertSqlSafe(sources.concat())).await?;
+    sqlx::query(
+        "INSERT INTO functions (name, digest)
+         SELECT n.name, sha256(n.source) FROM unnest($1::text[], $2::bytea[]) AS n (name, source)
+         ON CONFLICT (name) DO UPDATE SET digest = EXCLUDED.digest",
+    )
+    .bind(names)
+    .bind(sources.into_iter().map(str::as_bytes).collect::<Vec<_>>())
+    .execute(&mut *transaction)
+    .await?;
     transaction.commit().await
 }
 
@@ -235,6 +254,15 @@ async fn list_outdated_functions(connection: &mut PgConnection) -> Result<Vec<St
     .bind(sources)
     .fetch_all(connection)
     .await
+}
+
+/// Whether the database has the rights of this program's list.
+async fn has_rights(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar("SELECT EXISTS (SELECT FROM functions WHERE name = $1 AND digest = sha256($2::bytea))")
+        .bind(GRANTS_NAME)
+        .bind(GRANTS.as_bytes())
+        .fetch_one(connection)
+        .await
 }
 
 /// Lists the migrations that the database has run, by version, with their checksums.
@@ -279,8 +307,12 @@ pub async fn find_mismatch(pool: &PgPool) -> Result<Option<SchemaMismatch>, sqlx
     if let Some(missing) = migrations.find(|version| applied.iter().all(|(applied, _)| applied != version)) {
         return Ok(Some(SchemaMismatch::MissingMigration(missing)));
     }
-    let mut outdated = list_outdated_functions(&mut connection).await?.into_iter();
-    Ok(outdated.next().map(SchemaMismatch::Function))
+    if let Some(outdated) = list_outdated_functions(&mut connection).await?.into_iter().next() {
+        return Ok(Some(SchemaMismatch::Function(outdated)));
+    }
+    // The rights of a newer version include those that this one needs.
+    let has_rights = !is_newest(newest_version(&migrator), &applied) || has_rights(&mut connection).await?;
+    Ok((!has_rights).then_some(SchemaMismatch::Rights))
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub enum UnsuitableDatabase {
          search_path = public, and GRANT USAGE, CREATE ON SCHEMA public TO the owner of the database"
     )]
     Schema {
-        /// For people.
+        /// Text for people.
         found: String,
         role: String,
         database: String,

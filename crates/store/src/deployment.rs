@@ -100,8 +100,9 @@ pub(super) async fn prepare(database: &Database, expected: Environment) -> Resul
         }
         Environment::Sandbox => {
             let options = database.connect_options();
+            let report_wait = || tracing::info!("waiting for a migration by another program");
             database
-                .spawn(async move { schema::migrate(&options).await })
+                .spawn(async move { schema::migrate(&options, report_wait).await })
                 .await?;
         }
     }

@@ -20,6 +20,7 @@ pub use self::release::{ReleaseGround, ReleaseOutcome, ReleasedPart, StockReleas
 /// Audited state of a comparison with the sold vouchers.
 #[derive(Serialize)]
 struct ComparisonAuditState<'a> {
+    /// Leaves out those that were out of sale before.
     withdrawn: usize,
     kept: usize,
     reason: &'a str,
@@ -28,11 +29,11 @@ struct ComparisonAuditState<'a> {
 /// A voucher that was sold on the lost timeline.
 #[derive(Debug, Clone)]
 pub enum SoldVoucher {
-    /// By the id that partners know, which says only whether this database has the sale.
+    /// Named by the id that partners know, which says only whether this database has the sale.
     Voucher(VoucherId),
-    /// By the row of its code in the lost database, and its public id there.
+    /// Named by the row of its code in the lost database, and its public id there.
     CodeRow(i64, Option<VoucherId>),
-    /// By its code.
+    /// Named by its code.
     Code(CodeMatch),
 }
 
@@ -41,9 +42,9 @@ pub enum SoldVoucher {
 pub enum SoldVoucherOutcome {
     /// This database has the sale.
     Known,
-    /// It was free and is taken out of sale now.
+    /// It belongs to no order and is out of sale: since this comparison, or before it.
     Withdrawn,
-    /// It belongs to an order or is out of sale; if an order returns it, it is not sold again.
+    /// It belongs to an order; if the order returns it, it is not sold again.
     Kept,
     /// It is not in this database: it was imported after the backup.
     Absent,
@@ -59,7 +60,7 @@ impl Quarantine {
     /// Quarantines all free stock, at the same cost whatever its amount. Repeating it changes only what is free since.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer. The stock may be quarantined.
+    /// The stock may be quarantined.
     #[boxed]
     pub async fn start(&self, reason: String, actor: AuditActor) -> Result<(), StoreError> {
         self.0
@@ -71,9 +72,6 @@ impl Quarantine {
     }
 
     /// Whether stock is quarantined.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn is_active(&self) -> Result<bool, StoreError> {
         let active = sqlx::query!("SELECT only_row FROM continuity WHERE quarantined_at IS NOT NULL");
@@ -84,7 +82,7 @@ impl Quarantine {
     /// Takes vouchers out of sale that were sold on the lost timeline. Returns a result per voucher. Idempotent.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer. The vouchers may be out of sale.
+    /// The vouchers may be out of sale.
     #[boxed]
     pub async fn withdraw_sold(
         &self,
@@ -100,11 +98,13 @@ impl Quarantine {
             )
             .execute(&mut **transaction)
             .await?;
-            let outcomes = withdraw_sold(transaction, &sold, &is_known).await?;
-            let count = |outcome| outcomes.iter().filter(|o| **o == outcome).count();
+            let (outcomes, withdrawn) = withdraw_sold(transaction, &sold, &is_known).await?;
+            let kept = outcomes
+                .iter()
+                .filter(|outcome| **outcome == SoldVoucherOutcome::Kept);
             let state = ComparisonAuditState {
-                withdrawn: count(SoldVoucherOutcome::Withdrawn),
-                kept: count(SoldVoucherOutcome::Kept),
+                withdrawn,
+                kept: kept.count(),
                 reason: &reason,
             };
             continuity::write_audit_entry(transaction, &actor, AuditAction::CompareStock, &state).await?;
@@ -122,6 +122,7 @@ struct NewestRow {
 }
 
 /// Withdraws the vouchers that this database does not know as sold: voids the free ones, and keeps those of orders from coming back.
+/// Returns a result per voucher and the number of vouchers that were free.
 ///
 /// Locks orders, sorted, before their allocations, as commits and retrievals do: a cancellation that has checked an allocation is
 /// waited for, and a later one finds it read.
@@ -129,7 +130,7 @@ async fn withdraw_sold(
     connection: &mut PgConnection,
     sold: &[SoldVoucher],
     is_known: &[bool],
-) -> Result<Vec<SoldVoucherOutcome>, sqlx::Error> {
+) -> Result<(Vec<SoldVoucherOutcome>, usize), sqlx::Error> {
     loop {
         let mut attempt = connection.begin().await?;
         let rows = find_newest_rows(&mut attempt, sold).await?;
@@ -160,12 +161,12 @@ async fn withdraw_sold(
         let outcomes = sold.iter().zip(&rows).zip(is_known);
         let outcome = |((voucher, row), is_known): ((&SoldVoucher, &NewestRow), &bool)| match row.stock_id {
             _ if *is_known => SoldVoucherOutcome::Known,
-            Some(stock_id) if withdrawn.contains(&stock_id) => SoldVoucherOutcome::Withdrawn,
+            Some(_) if row.order_id.is_none() => SoldVoucherOutcome::Withdrawn,
             Some(_) => SoldVoucherOutcome::Kept,
             None if matches!(voucher, SoldVoucher::Voucher(_)) => SoldVoucherOutcome::Unidentified,
             None => SoldVoucherOutcome::Absent,
         };
-        return Ok(outcomes.map(outcome).collect());
+        return Ok((outcomes.map(outcome).collect(), withdrawn.len()));
     }
 }
 

@@ -55,13 +55,13 @@ impl Database {
         if durability == Durability::Durable {
             let database = Self::create_empty(durability);
             database.create_roles().await;
-            schema::migrate(&database.options()).await.unwrap();
+            schema::migrate(&database.options(), || ()).await.unwrap();
             return database;
         }
         let migrate_template = async || {
             let template = Self::named(TEMPLATE.to_owned(), durability, None);
             template.create_roles().await;
-            schema::migrate(&template.options()).await.unwrap();
+            schema::migrate(&template.options(), || ()).await.unwrap();
         };
         MIGRATION.get_or_init(migrate_template).await;
         Self::named(next_name(), durability, Some(TEMPLATE))
@@ -70,6 +70,16 @@ impl Database {
     /// Creates a database without a schema. Blocks: needs a multi-threaded runtime.
     pub fn create_empty(durability: Durability) -> Self {
         Self::named(next_name(), durability, None)
+    }
+
+    /// Creates a copy of this database, to which nothing may be connected.
+    pub fn copy(&self) -> Self {
+        let name = next_name();
+        tokio::task::block_in_place(|| self.postgres.create_database(&name, Some(&self.name)).unwrap());
+        Self {
+            name,
+            postgres: self.postgres,
+        }
     }
 
     fn named(name: String, durability: Durability, template: Option<&str>) -> Self {

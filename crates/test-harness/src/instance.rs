@@ -106,7 +106,7 @@ impl Instance {
         instance
     }
 
-    /// Like [`Self::start_with`], with this limit of open files.
+    /// Starts as [`Self::start_with`] does, with this limit of open files.
     pub fn start_with_open_files(limit: u32, settings: &[(&str, &str)]) -> Self {
         let scratch = scratch_directory();
         let mut instance = Self::on_new_directory(scratch.path(), settings);
@@ -128,7 +128,7 @@ impl Instance {
         Self::new(&data_dir, settings)
     }
 
-    /// Like [`Self::start_with`] for a static, which is never dropped: the watchdog removes its directory.
+    /// Starts as [`Self::start_with`] does, for a static, which is never dropped: the watchdog removes its directory.
     pub fn start_static(settings: &[(&str, &str)]) -> Self {
         let scratch = scratch_directory().keep();
         let mut instance = Self::on_new_directory(&scratch, settings);

@@ -13,6 +13,7 @@ mod openapi_check;
 mod operator;
 mod order;
 mod partner;
+pub mod postgres_proxy;
 mod prepared_data;
 mod private_server;
 mod process;
@@ -41,4 +42,4 @@ pub use response::{expect_error, expect_stored_error, expect_success, json_of, t
 pub use service_database::ServiceDatabase;
 pub use simulator::VendorSimulator;
 pub use transit_stub::TransitStub;
-pub use wait::{WAIT_TIMEOUT, eventually, wait_until};
+pub use wait::{WAIT_TIMEOUT, eventually, spawn, wait_until};

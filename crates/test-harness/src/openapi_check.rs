@@ -34,7 +34,7 @@ impl Listener {
         }
     }
 
-    /// Without a token, an unknown admin path returns the same error as an existing one.
+    /// An unknown admin path returns the same error without a token as an existing one.
     fn is_route_hidden(self, path: &str) -> bool {
         self == Self::Operator && path.starts_with("/admin/v1")
     }

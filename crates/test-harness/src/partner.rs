@@ -159,7 +159,7 @@ impl Partner {
         self.headers_at(unix_seconds(), path, body)
     }
 
-    /// Like [`Self::headers`], signed at this time.
+    /// Signs as [`Self::headers`] does, at this time.
     pub fn headers_at(&self, time: u64, path: &str, body: &[u8]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         self.client

@@ -60,7 +60,7 @@ pub fn scratch_directory() -> TempDir {
     }
 }
 
-/// Like [`scratch_directory`], on a disk.
+/// Creates a directory as [`scratch_directory`] does, on a disk.
 pub fn disk_directory() -> TempDir {
     create_directory(&std::env::temp_dir())
 }

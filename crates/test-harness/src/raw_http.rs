@@ -35,7 +35,7 @@ pub async fn exchange(address: SocketAddr, request: &[u8]) -> ApiResponse {
     assert_documented_response(address, request, response)
 }
 
-/// Like [`exchange`] for bytes that belong to no operation, such as invalid HTTP or another spelling of a path.
+/// Sends bytes that belong to no operation, such as invalid HTTP or another spelling of a path.
 pub async fn exchange_undocumented(address: SocketAddr, request: &[u8]) -> ApiResponse {
     let (read, mut write) = connect(address).await;
     // The service may reject the request before it has read everything.

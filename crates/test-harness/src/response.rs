@@ -36,7 +36,7 @@ pub fn expect_error(response: &ApiResponse, status: u16, code: &str) -> Value {
     error
 }
 
-/// Like [`expect_error`] for an error that may be replayed: its body then has the trace id of the first request.
+/// Expects an error that may be replayed: its body then has the trace id of the first request.
 pub fn expect_stored_error(response: &ApiResponse, status: u16, code: &str) -> Value {
     let text = String::from_utf8_lossy(&response.body);
     assert_eq!(

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 /// A combined statistic beyond it is a difference: chance reaches it once in 150,000 comparisons.
 const THRESHOLD: f64 = 4.5;
 
-/// Of five rounds, the number in which a difference must be visible, if weakly. Other load rarely lasts for so many rounds.
+/// Number of the five rounds in which a difference must be visible, if weakly. Other load rarely lasts for so many rounds.
 const AGREEING_ROUNDS: usize = 4;
 
 /// What a round shows weakly: chance reaches it in one of six rounds.

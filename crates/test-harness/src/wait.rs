@@ -1,5 +1,6 @@
-//! Polling until a condition holds or its timeout passes.
+//! Polling until a condition holds or its timeout passes, and tasks that nothing waits for.
 
+use std::future::Future;
 use std::time::{Duration, Instant};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -33,4 +34,13 @@ pub async fn eventually<T>(
         assert!(start.elapsed() < timeout, "not within {timeout:?}: {description}");
         tokio::time::sleep(POLL_INTERVAL).await;
     }
+}
+
+/// Spawns a task that runs until the test's runtime ends.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the runtime of a test ends with the test"
+)]
+pub fn spawn(work: impl Future<Output = ()> + Send + 'static) {
+    drop(tokio::spawn(work));
 }

@@ -133,7 +133,10 @@ pub(super) async fn cancellation_waits_for_comparison_and_is_stale(mut fixture: 
     assert_blocked(subject, 2, &mut cancellation).await;
     void.commit().await;
     let (outcomes, verdicts) = tokio::join!(comparison, cancellation);
-    assert_eq!(outcomes.unwrap(), [SoldVoucherOutcome::Kept; 2]);
+    assert_eq!(
+        outcomes.unwrap(),
+        [SoldVoucherOutcome::Kept, SoldVoucherOutcome::Withdrawn]
+    );
     assert_eq!(verdicts.unwrap(), [STALE_STATE]);
     assert_eq!(subject.allocations().await.len(), 2);
 }

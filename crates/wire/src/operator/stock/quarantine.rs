@@ -89,7 +89,7 @@ pub struct NamedVoucher {
     pub pin: Option<String>,
 }
 
-/// Without the code.
+/// Leaves out the code.
 impl std::fmt::Debug for NamedVoucher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("NamedVoucher(***)")
@@ -161,9 +161,9 @@ impl NamedVoucher {
 pub struct ComparisonReport {
     /// Vouchers whose sale this database has.
     pub known: u64,
-    /// Vouchers that were available here and are out of sale now.
+    /// Vouchers that belong to no order and are out of sale: since this comparison, or before it.
     pub withdrawn: u64,
-    /// Vouchers that belong to an order or are out of sale. If an order returns one, it is not sold again.
+    /// Vouchers that belong to an order. If the order returns one, it is not sold again.
     pub kept: u64,
     /// Vouchers that are not in this database: they were imported after the backup. Do not import them again.
     pub absent: u64,

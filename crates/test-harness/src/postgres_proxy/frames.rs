@@ -7,7 +7,7 @@ use std::io;
 use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-pub(crate) const READY_FOR_QUERY: u8 = b'Z';
+const READY_FOR_QUERY: u8 = b'Z';
 
 const SYNC: u8 = b'S';
 
@@ -15,36 +15,45 @@ const PARSE: u8 = b'P';
 
 const BIND: u8 = b'B';
 
+const QUERY: u8 = b'Q';
+
+const EXECUTE: u8 = b'E';
+
 /// Bytes of a message's type and length.
 const HEADER: usize = 5;
 
 /// A message, including its header.
 #[derive(Debug, Clone)]
-pub(crate) struct Frame(BytesMut);
+pub struct Frame(BytesMut);
 
 impl Frame {
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    pub(crate) fn tag(&self) -> u8 {
+    pub fn tag(&self) -> u8 {
         self.0[0]
     }
 
+    /// Whether the server runs a statement when it receives this message.
+    pub fn runs_statement(&self) -> bool {
+        [QUERY, EXECUTE].contains(&self.tag())
+    }
+
     /// Name and text of the statement that this Parse message prepares.
-    pub(crate) fn prepared_statement(&self) -> Option<(&[u8], &[u8])> {
+    pub fn prepared_statement(&self) -> Option<(&[u8], &[u8])> {
         let [name, text] = self.leading_strings(PARSE)?;
         Some((name, text))
     }
 
     /// Name of the statement that this Bind message uses.
-    pub(crate) fn bound_statement(&self) -> Option<&[u8]> {
+    pub fn bound_statement(&self) -> Option<&[u8]> {
         let [_portal, statement] = self.leading_strings(BIND)?;
         Some(statement)
     }
 
     /// The message with `from` replaced by `to`; `None` if it does not contain `from`.
-    pub(crate) fn with_replacement(&self, from: &[u8], to: &[u8]) -> Option<Self> {
+    pub fn with_replacement(&self, from: &[u8], to: &[u8]) -> Option<Self> {
         let at = self.0.windows(from.len()).position(|window| window == from)?;
         let body = [&self.0[HEADER..at], to, &self.0[at + from.len()..]].concat();
         let mut changed = BytesMut::new();
@@ -62,21 +71,24 @@ impl Frame {
     }
 }
 
-pub(crate) struct FrameReader<R> {
+pub struct FrameReader<R> {
     stream: R,
     buffer: BytesMut,
 }
 
 impl<R: AsyncRead + Unpin> FrameReader<R> {
-    pub(crate) fn new(stream: R) -> Self {
+    pub fn new(stream: R) -> Self {
         Self {
             stream,
             buffer: BytesMut::new(),
         }
     }
 
-    /// A client's startup message, which has no type.
-    pub(crate) async fn startup(&mut self) -> io::Result<BytesMut> {
+    /// Reads a client's startup message, which has no type.
+    ///
+    /// # Errors
+    /// Those of [`Self::next`].
+    pub async fn startup(&mut self) -> io::Result<BytesMut> {
         self.fill(4).await?;
         let length = (&self.buffer[..]).get_u32() as usize;
         self.fill(length).await?;
@@ -87,27 +99,33 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     ///
     /// # Errors
     /// I/O errors of the stream; `UnexpectedEof` at its end.
-    pub(crate) async fn next(&mut self) -> io::Result<Frame> {
+    pub async fn next(&mut self) -> io::Result<Frame> {
         self.fill(HEADER).await?;
         let length = 1 + (&self.buffer[1..]).get_u32() as usize;
         self.fill(length).await?;
         Ok(Frame(self.buffer.split_to(length)))
     }
 
-    /// Reads from `first` through the client's Sync message.
-    pub(crate) async fn read_until_sync(&mut self, first: Frame) -> io::Result<Vec<u8>> {
+    /// Reads from `first` through the message after which the server responds.
+    ///
+    /// # Errors
+    /// Those of [`Self::next`].
+    pub async fn read_until_sync(&mut self, first: Frame) -> io::Result<Vec<u8>> {
         let mut bytes = first.0.to_vec();
-        loop {
+        let mut tag = first.tag();
+        while ![SYNC, QUERY].contains(&tag) {
             let frame = self.next().await?;
             bytes.extend_from_slice(frame.bytes());
-            if frame.tag() == SYNC {
-                return Ok(bytes);
-            }
+            tag = frame.tag();
         }
+        Ok(bytes)
     }
 
     /// Skips messages through the server's `ReadyForQuery`.
-    pub(crate) async fn skip_until_ready(&mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// Those of [`Self::next`].
+    pub async fn skip_until_ready(&mut self) -> io::Result<()> {
         while self.next().await?.tag() != READY_FOR_QUERY {}
         Ok(())
     }
