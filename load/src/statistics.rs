@@ -91,7 +91,7 @@ const T_QUANTILES: [f64; 30] = [
     2.813, 2.793, 2.775, 2.759, 2.744, 2.732, 2.720, 2.710, 2.700, 2.692, 2.684, 2.676, 2.669, 2.663, 2.657,
 ];
 
-/// With more degrees of freedom the last quantile is an upper bound.
+/// The last quantile is an upper bound for more degrees of freedom.
 fn t_quantile(degrees_of_freedom: usize) -> f64 {
     let index = degrees_of_freedom.clamp(1, T_QUANTILES.len()) - 1;
     T_QUANTILES[index]

@@ -27,7 +27,7 @@ const MIN_SHARE: f64 = 1.0 / 64.0;
 #[derive(Clone, Debug)]
 pub struct SweepPlan<'a> {
     pub program: &'a Path,
-    /// Its pace has the first rate, or is replaced by an open loop of it.
+    /// The pace has the first rate, or is replaced by an open loop of it.
     pub scenario: Scenario,
     /// Conditions that hold within the bounds.
     pub bounds: Vec<Condition>,
@@ -51,7 +51,7 @@ pub struct SweepReport {
     pub bounds: Vec<Condition>,
     /// The highest rate within the bounds; `None` if there is none.
     pub highest_per_s: Option<f64>,
-    /// In the order of the search.
+    /// Sorted as they were searched.
     pub steps: Vec<Step>,
 }
 

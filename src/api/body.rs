@@ -57,7 +57,7 @@ pub(crate) async fn read(headers: &HeaderMap, payload: Payload) -> Result<Bytes,
     read_at_most(MAX_BODY_BYTES, headers, payload).await
 }
 
-/// Like [`read`], with another maximum size.
+/// Reads a body of at most this size.
 pub(crate) async fn read_at_most(
     max_bytes: usize,
     headers: &HeaderMap,

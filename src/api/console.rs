@@ -70,7 +70,7 @@ struct OperatorApi {
     operator: Operator,
     /// The file of the form, which one call sends.
     file: RefCell<Option<FileStream>>,
-    /// Of the last call that was refused: the page counts as refused with the same code.
+    /// Code of the last call that was refused: the page counts as refused with the same code.
     refused: Cell<Option<ErrorCode>>,
 }
 

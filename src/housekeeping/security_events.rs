@@ -41,7 +41,7 @@ pub(super) async fn audit(service: &Service) {
 /// Rows without a valid HMAC, by their audit entries.
 #[derive(Default)]
 struct ForgedGrants {
-    /// Those without one.
+    /// Grants whose event is not written yet.
     waiting: BTreeSet<ForgedGrant>,
     /// When the last one of each was written, on the monotonic clock.
     written: BTreeMap<ForgedGrant, Duration>,

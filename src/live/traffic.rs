@@ -28,7 +28,7 @@ pub(super) struct TrafficCounts {
     pub(super) unavailable: u32,
     /// `POST /orders` that were answered with 2xx.
     pub(super) orders: u32,
-    /// Of these orders.
+    /// Times of these orders.
     pub(super) order_times: DurationCounts<4, 96>,
 }
 

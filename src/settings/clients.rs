@@ -34,7 +34,7 @@ impl ClientSettings {
         self.limits(max_connections, self.max_in_flight_per_address)
     }
 
-    /// Same for the operator listener.
+    /// Limits of the operator listener.
     pub(crate) fn operators(&self, max_connections: usize) -> ClientLimits {
         self.limits(max_connections, self.admin_max_in_flight_per_address)
     }

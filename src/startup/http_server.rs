@@ -28,7 +28,7 @@ const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Idle timeout of a connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
-/// For the client to close its side of a connection.
+/// Time for the client to close its side of a connection.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Seconds to flush the last responses at shutdown.
@@ -41,12 +41,12 @@ pub(super) struct HttpListener {
     pub(super) name: &'static str,
     pub(super) address: SocketAddr,
     pub(super) workers: usize,
-    /// Of all workers; above it, connections wait in the accept queue.
+    /// Connections of all workers; above it, connections wait in the accept queue.
     pub(super) max_connections: usize,
     pub(super) clients: fn(&Service) -> &ClientLimits,
     pub(super) proxies: TrustedProxies,
     pub(super) tls: Option<Arc<ListenerTls>>,
-    /// For clients to read a response.
+    /// Time for clients to read a response.
     pub(super) response_deadline: Duration,
 }
 

@@ -30,7 +30,7 @@ pub(super) struct MaxConnections {
 /// What needs open files.
 #[derive(Debug, Clone, Copy)]
 struct Demand {
-    /// Of the settings, or as many as fit.
+    /// Connections by the settings, or as many as fit.
     partners: Option<u32>,
     operators: Option<u32>,
     workers: u16,

@@ -47,7 +47,7 @@ pub struct DeliveryContext {
     pub sender: Arc<dyn Sender>,
     /// `None`: attempts are not logged.
     pub attempt_log: Option<Arc<dyn AttemptLog>>,
-    /// For displayed timestamps.
+    /// Clock of displayed timestamps.
     pub clock: Arc<dyn Clock>,
     /// Limits the deliveries in flight.
     pub concurrency: ConcurrencyLimit,

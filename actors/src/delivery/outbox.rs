@@ -105,7 +105,7 @@ pub struct PendingDelivery {
 /// The deliveries that a flush read.
 #[derive(Debug, Clone, Default)]
 pub struct DeliveryPage {
-    /// In order of their event numbers.
+    /// Sorted by event number.
     pub pending: Vec<PendingDelivery>,
     /// The number of the last event that was scanned.
     pub scanned_to: i64,

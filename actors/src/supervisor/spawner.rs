@@ -9,9 +9,9 @@ use tokio::sync::Notify;
 /// Starts actors.
 #[derive(Debug, Clone)]
 pub enum Spawner {
-    /// On the calling thread, which must run a `LocalSet`.
+    /// Actors run on the calling thread, which must run a `LocalSet`.
     CurrentThread,
-    /// On these arbiters, by the key's hash.
+    /// The hash of an actor's key selects its arbiter.
     Arbiters(Arc<Arbiters>),
 }
 

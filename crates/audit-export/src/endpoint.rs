@@ -21,7 +21,7 @@ use super::settings::EndpointSettings;
 /// Shorter than the lease.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Until any node tries again after a failure.
+/// Time after a failure until any node tries again.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// Digits of the last checkpoint's hash in the id of a request.

@@ -53,7 +53,7 @@ impl AuditLog {
     /// node is writing one.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer. The next call covers the same entries.
+    /// The next call covers the same entries.
     #[boxed]
     pub async fn write_checkpoint(&self, key: CheckpointKey) -> Result<Option<AuditCheckpoint>, StoreError> {
         transaction!(self.0, "audit_checkpoint.write", async |transaction| {
@@ -72,7 +72,7 @@ impl AuditLog {
     /// checkpoint.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer. The checkpoints that were written stay.
+    /// The checkpoints that were written stay.
     #[boxed]
     pub async fn write_checkpoints_now(
         &self,
@@ -111,9 +111,6 @@ impl AuditLog {
     }
 
     /// Reads up to `limit` checkpoints from the number `first`, oldest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn read_checkpoints(
         &self,
@@ -130,9 +127,6 @@ impl AuditLog {
 }
 
 /// Same as [`AuditLog::read_checkpoints`], without the service.
-///
-/// # Errors
-/// [`sqlx::Error`] when the database does not answer.
 #[boxed]
 pub async fn read_checkpoints(
     connection: &mut PgConnection,
@@ -156,9 +150,6 @@ pub async fn read_checkpoints(
 
 impl AuditLog {
     /// Lists up to `limit` checkpoints with a number below `before`, newest first. With `key`, compares each with its entries.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_checkpoints(
         &self,

@@ -71,9 +71,6 @@ struct CheckpointEntries {
 impl AuditLog {
     /// Reads the next lines after the checkpoint `position`, oldest first; the last one is a checkpoint. Empty if there is none. An entry
     /// that was removed from the database is left out: the hash of its checkpoint shows that.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn read_export_batch(
         &self,
@@ -149,9 +146,6 @@ impl AuditLog {
     }
 
     /// Leases an endpoint, if there is something to export. `endpoint` is the keyed hash of its URL; a new endpoint receives everything.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn lease_export(&self, endpoint: &str) -> Result<ExportLeaseOutcome, StoreError> {
         let state = sqlx::query!(
@@ -196,7 +190,7 @@ impl AuditLog {
     /// Moves the position to an accepted checkpoint and prolongs the lease. Returns false if another node has taken over.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer. The endpoint then receives the batch again.
+    /// The endpoint then receives the batch again.
     #[boxed]
     pub async fn confirm_export(&self, lease: &mut ExportLease, accepted: i64) -> Result<bool, StoreError> {
         let confirmed = sqlx::query_scalar!(
@@ -223,7 +217,7 @@ impl AuditLog {
     /// Gives the lease back; the next node can take it after `delay`.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer. The lease then ends by itself.
+    /// The lease then ends by itself.
     #[boxed]
     pub async fn release_export(&self, lease: ExportLease, delay: Duration) -> Result<(), StoreError> {
         let released = sqlx::query!(

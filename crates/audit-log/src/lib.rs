@@ -2,6 +2,11 @@
 //!
 //! Each entry commits in the transaction of its change. The recorded states have types that hold no code and no secret.
 
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "`StoreError` says when an operation of the store fails"
+)]
+
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -56,9 +61,6 @@ impl RecentChanges {
 
 /// Adds an entry that concerns no partner to the open transaction of `connection`. An action is object type and verb, e.g.
 /// `product.put`; the subject is the id of the object.
-///
-/// # Errors
-/// [`sqlx::Error`] when the database does not answer.
 pub async fn write(
     connection: &mut PgConnection,
     actor: &AuditActor,
@@ -71,9 +73,6 @@ pub async fn write(
 }
 
 /// Same, for an entry about a partner or one of its objects: the partner finds it, also after the object is deleted.
-///
-/// # Errors
-/// [`sqlx::Error`] when the database does not answer.
 pub async fn write_of_partner(
     connection: &mut PgConnection,
     actor: &AuditActor,
@@ -120,9 +119,6 @@ impl AuditLog {
 
     /// Returns the recent changes of partners, credentials and products. Two equal results mean that nothing changed between them.
     /// The newest id alone would not do: transactions do not commit in the order of their ids.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn recent_changes(&self) -> Result<RecentChanges, StoreError> {
         let statement = sqlx::query!(
@@ -158,9 +154,6 @@ impl AuditLog {
     }
 
     /// Returns what the changes with these ids changed.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn changed_objects(&self, ids: Vec<i64>) -> Result<ChangedObjects, StoreError> {
         let statement = sqlx::query!(
@@ -181,9 +174,6 @@ impl AuditLog {
     }
 
     /// Lists up to `limit` entries older than `before`, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,

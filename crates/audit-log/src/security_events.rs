@@ -32,7 +32,7 @@ struct RecordedEvents {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ForgedGrant {
     pub table: &'static str,
-    /// As the audit log names the row.
+    /// Subject of the row's audit entries.
     #[serde(skip)]
     pub subject: String,
     /// The partner whom it concerns; `None` for a row of operators.
@@ -41,9 +41,6 @@ pub struct ForgedGrant {
 
 impl AuditLog {
     /// Writes an entry per forged row.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn write_forged_grants(&self, forged: BTreeSet<ForgedGrant>) -> Result<(), StoreError> {
         transaction!(self.0, "forged_grant.write", async |transaction| {
@@ -66,9 +63,6 @@ impl AuditLog {
     }
 
     /// Writes an entry per summary. After an error that leaves the outcome open they may exist, and be written again.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn write_security_events(&self, events: Vec<SecurityEventSummary>) -> Result<(), StoreError> {
         transaction!(self.0, "security_event.write", async |transaction| {

@@ -17,7 +17,7 @@ use super::voucher_file::{parse_list, read_bytes};
 
 /// Result for a line of the list.
 struct VoidedLine {
-    /// In the list, from 0.
+    /// Position in the list, from 0.
     index: usize,
     line: u64,
     reason: CodeVoidOutcome,

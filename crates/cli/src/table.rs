@@ -5,7 +5,7 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// In columns of a terminal; the help has the same width.
+/// Width in columns of a terminal; the help has the same.
 pub const MAX_WIDTH: usize = 100;
 
 const GAP: &str = "  ";

@@ -26,7 +26,7 @@ const BAR_WITHOUT_LENGTH: &str = "{spinner} {bytes}, {bytes_per_sec}";
 /// An input file or standard input.
 pub(super) struct UploadSource {
     pub(super) reader: Box<dyn Read + Send>,
-    /// In bytes, if known.
+    /// Bytes, if known.
     length: Option<u64>,
 }
 

@@ -13,7 +13,7 @@ use vouchsafe_wire::operator::table::reader;
 
 use super::upload::UploadSource;
 
-/// In bytes: a recall of a million cards.
+/// Holds a recall of a million cards.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// Rejected lines in an error: enough to recognise the mistake.
@@ -28,7 +28,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// By the extension of the file: NDJSON for `.ndjson` and `.jsonl`.
+    /// Follows the file's extension: NDJSON for `.ndjson` and `.jsonl`.
     pub(super) fn of_file(file: &Path) -> Self {
         let extension = file.extension().and_then(|extension| extension.to_str());
         match extension {

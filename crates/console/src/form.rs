@@ -25,7 +25,7 @@ pub(crate) struct FailedForm<'a> {
 /// Field with the id of this rendering of the form.
 const FORM_ID: &str = "form_id";
 
-/// In bytes: longer than any that a page has.
+/// Bytes; longer than any id of a page.
 const MAX_FORM_ID: usize = 200;
 
 /// Prefix of the fields with the values that a form began with.
@@ -155,7 +155,7 @@ pub(crate) struct FormContext<'a> {
     pub(crate) query: &'a str,
     pub(crate) params: &'a Params,
     pub(crate) failed: Option<&'a FailedForm<'a>>,
-    /// Of this rendering of the page.
+    /// A new one for each rendering of the page.
     pub(crate) page_id: &'a str,
 }
 

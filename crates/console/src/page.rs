@@ -13,7 +13,7 @@ use crate::template::{fill_parts, placeholders};
 
 /// A page at a path of the console.
 pub(crate) struct Page {
-    /// With placeholders.
+    /// Contains placeholders.
     pub(crate) path: &'static str,
     pub(crate) title: &'static str,
     pub(crate) view: View,

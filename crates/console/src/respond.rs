@@ -191,7 +191,7 @@ fn redirect_to(location: String) -> Response {
     }
 }
 
-/// To the page of a form, with the slug of the change that was made.
+/// Redirects to the page of a form, with the slug of the change that was made.
 fn redirect(visit: &Visit<'_>, done: &str) -> Response {
     let mut query = pairs(visit.query_without(&[DONE]).as_bytes());
     if !done.is_empty() {

@@ -26,7 +26,7 @@ pub(crate) async fn show(api: &impl AdminApi, visit: &Visit<'_>) -> Result<Shown
 
 /// What a form changes.
 pub(crate) enum Subject {
-    /// As it is now.
+    /// The object exists, with this content.
     Existing(Json),
     /// The form creates an object, and there is one already.
     Replaced,

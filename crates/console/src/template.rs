@@ -33,7 +33,7 @@ pub(crate) fn fill(template: &'static str, value: impl Fn(&str) -> Option<String
     fill_parts(path, query, value)
 }
 
-/// Same, of a path and a query.
+/// Fills the placeholders of a path and of a query.
 pub(crate) fn fill_parts(
     path: &'static str,
     query: &'static str,

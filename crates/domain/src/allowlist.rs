@@ -37,7 +37,7 @@ pub enum InvalidAllowlist {
         "entry {position} is neither an address (203.0.113.7) nor a network in CIDR notation (203.0.113.0/24)"
     )]
     Entry {
-        /// Counted from 0.
+        /// Position in the list, from 0.
         position: usize,
     },
     /// More than [`MAX_NETWORKS`].

@@ -15,7 +15,7 @@ where
     enum_parser_of(T::VARIANTS)
 }
 
-/// Like [`enum_parser`], for some of the variants.
+/// Parses some of the variants as [`enum_parser`] does.
 pub fn enum_parser_of<T>(variants: &'static [T]) -> impl TypedValueParser<Value = T>
 where
     T: FromStr<Err: Error + Send + Sync + 'static> + Clone + Send + Sync + 'static,

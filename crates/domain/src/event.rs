@@ -89,7 +89,7 @@ pub struct EventBundle {
     /// Sequence number of the first event within the order, from 1.
     #[serde(rename = "n")]
     pub first_sequence: u32,
-    /// In the order in which they happened.
+    /// Oldest first.
     #[serde(rename = "s")]
     pub steps: Vec<EventStep>,
     #[serde(rename = "o")]

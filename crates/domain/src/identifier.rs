@@ -18,7 +18,7 @@ pub const IDENTIFIER_PATTERN: &str = r"^[^\u0000-\u001f\u007f-\u00a0\u00ad\u034f
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub struct ForbiddenCharacter {
     character: char,
-    /// In characters of the trimmed text, from 1.
+    /// Number of the character in the trimmed text, from 1.
     position: usize,
 }
 

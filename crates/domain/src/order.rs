@@ -69,7 +69,7 @@ pub struct PricedLine {
 /// A priced order request: the input of the engine's decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PricedOrder {
-    /// In the order of the request.
+    /// Sorted as in the request.
     pub lines: Vec<PricedLine>,
     pub total: Money,
     pub fulfilment: Fulfilment,
@@ -161,7 +161,7 @@ pub struct Order {
     /// The partner's metadata: the text of a JSON object.
     pub metadata: Option<Arc<str>>,
     pub lines: Vec<OrderLine>,
-    /// In the order of the lines.
+    /// Sorted by line.
     pub vouchers: Vec<Allocation>,
     /// In minor units of the total's currency.
     pub refunded: Amount,

@@ -138,9 +138,9 @@ labels! {
     pub enum SupplyRoute: "lowercase" as Route,
         "How a stock shortfall is covered: `stock` (not at all: only imported vouchers are sold) or `vendor` \
          (vouchers are bought from the product's vendor)." {
-        /// Not at all: only imported vouchers are sold.
+        /// No vouchers are bought: only imported ones are sold.
         Stock,
-        /// By purchase from the product's vendor.
+        /// The product's vendor sells them on request.
         Vendor,
     }
 }
@@ -151,7 +151,7 @@ labels! {
     pub enum ApprovalPolicy: "lowercase" as Approval,
         "When an order of the product needs an operator's approval: `rule` (as the partner's rule says) or \
          `always`." {
-        /// As the partner's approval rule says.
+        /// The partner's approval rule decides.
         #[default]
         Rule,
         Always,
@@ -288,7 +288,7 @@ impl Product {
         amounts.map(|amount| amount.of(self.currency)).collect()
     }
 
-    /// Among which codes its codes occur once.
+    /// The codes among which each of its codes occurs once.
     #[must_use]
     pub fn code_scope(&self) -> CodeScope<'_> {
         CodeScope {

@@ -45,7 +45,7 @@ pub struct SandboxFault {
     pub kind: FaultKind,
     /// Occurrences left.
     pub remaining: u32,
-    /// Of a [`FaultKind::SlowResponse`].
+    /// Set for [`FaultKind::SlowResponse`].
     pub delay: Option<Duration>,
     pub expires_at: OffsetDateTime,
 }

@@ -46,7 +46,7 @@ pub struct Webhook {
     pub description: Option<String>,
     /// Reason and time of disabling; `None` while enabled.
     pub disabled: Option<(DisabledReason, OffsetDateTime)>,
-    /// Until when the previous secret signs in addition.
+    /// Time until which the previous secret signs in addition.
     pub previous_until: Option<OffsetDateTime>,
     pub failures: i64,
     /// Time of the first consecutive failure.

@@ -19,7 +19,7 @@ use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 /// Mutated inputs of a plain test run, and between two looks at the clock in a long one.
 const CASES: u32 = 1_000;
 
-/// Of an input in a message.
+/// Bytes of an input that a message shows.
 const MAX_SHOWN_BYTES: usize = 200;
 
 const MAX_MUTATIONS: usize = 6;

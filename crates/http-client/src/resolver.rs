@@ -17,7 +17,7 @@ use super::url_policy::{UrlPolicy, UrlRejection, literal_address};
 /// Resolves a host name.
 pub type HostLookup = Arc<dyn Fn(String) -> LookupFuture + Send + Sync>;
 
-/// Empty if the host has no address.
+/// Resolves to no address if the host has none.
 pub type LookupFuture = Pin<Box<dyn Future<Output = Vec<IpAddr>> + Send>>;
 
 /// Resolves hosts and refuses those with a non-public address.

@@ -20,7 +20,7 @@ pub struct UrlPolicy {
 /// Whether requests may be sent to this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoopbackTargets {
-    /// For a sandbox on the developer's machine. `http` is allowed then.
+    /// Suits a sandbox on the developer's machine. `http` is allowed then.
     Allowed,
     /// A partner could otherwise probe the ports of the host.
     Refused,

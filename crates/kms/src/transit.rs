@@ -33,7 +33,7 @@ const MAX_REQUEST_BYTES: usize = 1024;
 /// A response has some hundred bytes.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
-/// Of an error that Vault reports.
+/// Characters of an error from Vault that are shown.
 const MAX_ERROR_CHARACTERS: usize = 300;
 
 /// Where the key is, and how to get in.
@@ -49,7 +49,7 @@ pub struct TransitConfig<'a> {
 #[derive(Debug)]
 pub struct TransitKey {
     client: Client,
-    /// Without credentials and path.
+    /// Leaves out credentials and path.
     address: String,
     /// Up to and including the mount.
     base: String,
@@ -198,7 +198,7 @@ impl WrappingKey for TransitKey {
         WrappingKeyId::new(format!("{ID_PREFIX}{}/{}/{}", self.address, self.mount, self.key))
     }
 
-    /// At any address: Vault may have moved, and another Vault refuses to decrypt.
+    /// Ignores the address: Vault may have moved, and another Vault refuses to decrypt.
     fn is_named_by(&self, id: &WrappingKeyId) -> bool {
         id.as_str().starts_with(ID_PREFIX) && id.as_str().ends_with(&format!("/{}/{}", self.mount, self.key))
     }

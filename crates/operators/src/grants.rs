@@ -110,7 +110,7 @@ impl Grants {
 #[derive(Debug, Clone)]
 pub struct StoredGrant {
     pub table: &'static str,
-    /// As the audit log names it.
+    /// Subject of its audit entries.
     pub id: String,
     /// The partner whom it concerns; `None` for a row of operators.
     pub partner_id: Option<PartnerId>,

@@ -22,7 +22,7 @@ pub struct ProviderIdentity {
     pub identity: OperatorIdentity,
     /// Name of the account that the first sign-in creates, or takes if an admin has created it.
     pub name: OperatorName,
-    /// From the settings' mapping.
+    /// The settings map a group or claim to it.
     pub role: Role,
 }
 
@@ -38,9 +38,6 @@ pub enum ProviderSignIn {
 
 impl Operators {
     /// Starts a session of the person's account. Creates the account at the first sign-in, and gives it the mapped role at each.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn sign_in_identity(
         &self,
@@ -78,9 +75,6 @@ impl Operators {
     }
 
     /// The identity of an operator.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_identity(
         &self,
@@ -98,9 +92,6 @@ impl Operators {
 
     /// Removes the link of an operator to an identity, and ends what the person holds of the account: sessions, sign-in link and API tokens.
     /// Does nothing without a link.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn unlink_identity(&self, operator: OperatorName, actor: AuditActor) -> Result<(), StoreError> {
         transaction!(self.0, "operator_identity.unlink", async |transaction| {

@@ -3,6 +3,11 @@
 //! Every request of an operator reads its token or session here, so a revocation, a disabled account and a changed role are in force on all
 //! nodes with their commit.
 
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "`StoreError` says when an operation of the store fails"
+)]
+
 pub mod grants;
 mod identities;
 mod sessions;
@@ -60,9 +65,6 @@ impl Operators {
     }
 
     /// Lists all operators in byte order of their names. Not paginated: there are few.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(&self) -> Result<Vec<OperatorAccount>, StoreError> {
         let statement = query_accounts!("SELECT", r#"FROM operators ORDER BY name COLLATE "C""#);
@@ -85,9 +87,6 @@ impl Operators {
     }
 
     /// Creates an operator, who is inactive until a token is activated, or active. Returns `None` if the name is taken.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn create(
         &self,
@@ -103,9 +102,6 @@ impl Operators {
     }
 
     /// Changes role or state; `None` keeps the current one. Returns `None` if the operator does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn change(
         &self,
@@ -305,9 +301,6 @@ fn stored_grant(account: &OperatorAccount, mac: Option<Vec<u8>>) -> StoredGrant 
 }
 
 /// The rows of accounts, identities and tokens that are not revoked.
-///
-/// # Errors
-/// [`sqlx::Error`] when the database does not answer.
 pub async fn list_grants(connection: &mut PgConnection) -> Result<Vec<StoredGrant>, sqlx::Error> {
     let accounts = query_accounts!("SELECT", r#"FROM operators ORDER BY name COLLATE "C""#);
     let accounts = accounts.fetch_all(&mut *connection).await?;

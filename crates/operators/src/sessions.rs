@@ -93,9 +93,6 @@ pub enum SessionUse {
 
 impl Operators {
     /// Finds the enabled operator of a session.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_session_holder(
         &self,
@@ -109,9 +106,6 @@ impl Operators {
     }
 
     /// Lists up to `limit` sessions older than `before`, newest first, including those that ended in the last 30 days.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_sessions(
         &self,
@@ -133,8 +127,6 @@ impl Operators {
         self.0.fetch_all(statement).await
     }
 
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_session(
         &self,
@@ -149,9 +141,6 @@ impl Operators {
     }
 
     /// Ends a session and returns the time of its end. Idempotent. Returns `None` if the session does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn end_session(
         &self,
@@ -164,9 +153,6 @@ impl Operators {
     }
 
     /// Deletes the sessions that ended 30 days ago, and the sign-in links that have expired.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn purge_sessions(&self) -> Result<(), StoreError> {
         // Without an index: a person signs in once per working day.

@@ -30,9 +30,6 @@ pub enum IssueLinkOutcome {
 
 impl Operators {
     /// Stores a link, which replaces the operator's earlier one.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn issue_sign_in_link(
         &self,
@@ -47,9 +44,6 @@ impl Operators {
     }
 
     /// The enabled operator of a valid link, which stays valid.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_sign_in_link(
         &self,
@@ -64,9 +58,6 @@ impl Operators {
     }
 
     /// Uses up a valid link of an enabled operator and starts a session. Returns `None` if there is no such link.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn redeem_sign_in_link(
         &self,

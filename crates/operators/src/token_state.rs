@@ -17,9 +17,6 @@ use crate::grants::{Grants, of_token};
 impl Operators {
     /// Activates a live token of an enabled operator with its one-time code, and with it the account. Returns `None` if token and code do
     /// not belong together.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn activate_token(
         &self,
@@ -34,9 +31,6 @@ impl Operators {
     }
 
     /// Revokes a token and returns the time of revocation. Idempotent. Returns `None` if the token does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn revoke_token(
         &self,

@@ -31,7 +31,7 @@ pub struct TokenHolder {
     pub role: Role,
     /// The session that issued the token, and the end of the token.
     pub session: Option<SessionSpan>,
-    /// Of that session.
+    /// Authentication of that session.
     pub authentication: Option<SessionAuthentication>,
 }
 
@@ -92,9 +92,6 @@ pub(super) use query_tokens;
 
 impl Operators {
     /// Finds the enabled operator of a live, active token, and records the use of the token.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn authenticate(&self, hash: OperatorTokenHash) -> Result<Option<TokenHolder>, StoreError> {
         let grants = self.1.clone();
@@ -104,9 +101,6 @@ impl Operators {
     }
 
     /// Stores a token of an existing operator.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn issue_token(
         &self,
@@ -120,9 +114,6 @@ impl Operators {
     }
 
     /// Stores a token of the account of a sandbox, which it creates, unless a token with this text was ever stored: a revoked one stays revoked.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn ensure_token(&self, token: NewOperatorToken, actor: AuditActor) -> Result<(), StoreError> {
         let grants = self.1.clone();
@@ -135,9 +126,6 @@ impl Operators {
     }
 
     /// Whether any operator can sign in.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn has_live_tokens(&self) -> Result<bool, StoreError> {
         let found = sqlx::query!(
@@ -156,9 +144,6 @@ impl Operators {
     }
 
     /// Deletes the tokens that ended 90 days ago.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn purge_tokens(&self) -> Result<(), StoreError> {
         // A token that does not expire is that of a sandbox's file: without its row, the next start would make a revoked one valid.
@@ -172,9 +157,6 @@ impl Operators {
     }
 
     /// Lists up to `limit` tokens of an operator older than `before`, newest first, with those that ended in the last 90 days.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_tokens(
         &self,

@@ -45,12 +45,12 @@ pub(super) struct ConnectionInfo {
 }
 
 impl ConnectionInfo {
-    /// As the service, to its own database.
+    /// Options of the service for its own database.
     pub(super) fn service_options(&self) -> PgConnectOptions {
         self.options(SERVICE_ROLE, SERVICE_DATABASE)
     }
 
-    /// As superuser, to the maintenance database.
+    /// Options of the superuser for the maintenance database.
     pub(super) fn superuser_options(&self) -> PgConnectOptions {
         self.options(SUPERUSER, MAINTENANCE_DATABASE)
     }

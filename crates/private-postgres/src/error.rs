@@ -98,7 +98,7 @@ pub enum PostgresError {
     },
 }
 
-/// For `map_err`: adds the operation and the path to an [`io::Error`].
+/// Adds the operation and the path to an [`io::Error`], as an argument of `map_err`.
 pub(super) fn io_at(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PostgresError {
     let path = path.to_path_buf();
     move |source| PostgresError::Io {

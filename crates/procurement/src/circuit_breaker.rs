@@ -51,7 +51,7 @@ pub struct CircuitSnapshot {
     pub since: Option<Duration>,
     /// Failures in a row.
     pub failures: u32,
-    /// From when on an open circuit lets a trial call pass.
+    /// Time from which on an open circuit lets a trial call pass.
     pub next_probe_at: Option<Duration>,
 }
 

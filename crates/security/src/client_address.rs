@@ -27,7 +27,7 @@ pub struct TrustedProxies(Allowlist);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientAddress {
-    /// In canonical form.
+    /// The address in canonical form.
     Known(IpAddr),
     /// The proxy forwarded something that is not an address.
     Unreadable { proxy: IpAddr },

@@ -12,7 +12,7 @@ use super::secure_url::{is_loopback, is_secure};
 /// The origin at which browsers reach the console: `https://HOST`, or `http://` on loopback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsoleUrl {
-    /// As in the header `Origin`.
+    /// Value of the header `Origin`.
     origin: String,
     is_https: bool,
 }

@@ -29,7 +29,7 @@ pub enum IdempotencyScope {
 /// Why a request has no usable key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// Absent or empty.
+    /// The header is absent or empty.
     #[error("Idempotency-Key is missing")]
     Missing,
     /// Repeated, too long, or not visible ASCII.

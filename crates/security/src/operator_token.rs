@@ -101,7 +101,7 @@ impl OperatorTokenHash {
         is_lower.then_some(Self(hash))
     }
 
-    /// As stored.
+    /// Takes the stored bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)

@@ -43,9 +43,9 @@ pub struct RateLimitKey {
 /// The windows that a request counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimitKeys {
-    /// Of the credential's family.
+    /// Key of the credential's family.
     pub own: RateLimitKey,
-    /// Of all credentials of the partner, if it has a ceiling.
+    /// Key of all credentials of the partner, if it has a ceiling.
     pub ceiling: Option<RateLimitKey>,
 }
 

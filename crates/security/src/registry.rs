@@ -139,7 +139,7 @@ pub struct Caller {
     /// The partner at the time of this request.
     pub partner: Arc<PartnerAccess>,
     pub credential_id: CredentialId,
-    /// In canonical form.
+    /// The address in canonical form.
     pub address: IpAddr,
     pub key_hash: ApiKeyHash,
     /// Has the rate limits of the credential.

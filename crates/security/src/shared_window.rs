@@ -238,7 +238,7 @@ impl SharedWindow {
         }
     }
 
-    /// Without a database, nothing else removes them.
+    /// Nothing else removes them without a database.
     fn forget_expired(&mut self, now: Duration) {
         let length = Duration::from_secs(self.limit().window_s.into());
         let oldest_ns = nanoseconds(now.saturating_sub(length));

@@ -10,9 +10,6 @@ use super::stock::Stock;
 
 impl Stock {
     /// Counts the free vouchers of these products.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn count_free(&self, products: &[&Product]) -> Result<FreeVouchers, StoreError> {
         let products = products.iter();

@@ -28,9 +28,6 @@ pub struct Categories(pub(super) Database);
 
 impl Categories {
     /// Creates a category or replaces the one with its id.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn put(&self, category: Category, actor: AuditActor) -> Result<PutCategoryOutcome, StoreError> {
         transaction!(self.0, "category.put", async |transaction| {
@@ -71,9 +68,6 @@ impl Categories {
     }
 
     /// Lists all categories in byte order of their ids.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(&self) -> Result<Vec<Category>, StoreError> {
         let statement = sqlx::query_as!(

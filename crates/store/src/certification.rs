@@ -40,7 +40,7 @@ impl Observations {
     /// Stores observations and deletes the oldest.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer. The write may have happened; repeating it is safe.
+    /// The write may have happened; repeating it is safe.
     #[boxed]
     pub async fn write(&self, observations: Vec<(PartnerId, Observation)>) -> Result<(), StoreError> {
         transaction!(self.0, "observation.write", async |transaction| {
@@ -49,9 +49,6 @@ impl Observations {
     }
 
     /// Lists the observations of a partner, oldest first, followed by the deliveries of orders whose codes it fetched in part.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(&self, partner_id: PartnerId) -> Result<Vec<Observation>, StoreError> {
         self.0
@@ -67,9 +64,6 @@ impl Observations {
     }
 
     /// Lists the observations of all partners since a timestamp, oldest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_since(
         &self,
@@ -92,9 +86,6 @@ impl Observations {
     }
 
     /// Deletes the observations of a partner. Returns `false` if the partner does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn delete(&self, partner_id: PartnerId, actor: AuditActor) -> Result<bool, StoreError> {
         transaction!(self.0, "certification.restart", async |transaction| {

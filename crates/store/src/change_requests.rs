@@ -54,7 +54,7 @@ pub struct StoredChangeRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeOutcome {
     Executed,
-    /// With this error code.
+    /// The change was refused with this error code.
     Refused(&'static str),
 }
 
@@ -96,9 +96,6 @@ pub struct ChangeRequests(pub(super) Database, pub(super) Grants);
 impl ChangeRequests {
     /// Stores a request, unless the same operator has requested the same change and it still waits. Returns the one that waits.
     /// `is_same` decides by the encrypted change of a request for the same object.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     pub async fn create(
         &self,
         new: NewChangeRequest,
@@ -137,9 +134,6 @@ impl ChangeRequests {
     }
 
     /// Finds a request.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find(&self, request_id: ChangeRequestId) -> Result<Option<StoredChangeRequest>, StoreError> {
         let operators = vouchsafe_operators::Operators::new(self.0.clone(), self.1.clone());
@@ -164,9 +158,6 @@ impl ChangeRequests {
     }
 
     /// Lists up to `limit` requests older than `before`, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,
@@ -219,9 +210,6 @@ impl ChangeRequests {
 
     /// Confirms a waiting request of another operator, or one that was confirmed a minute ago and not ended. Returns the request
     /// after that; `None` if it cannot be confirmed now.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn confirm(
         &self,
@@ -249,9 +237,6 @@ impl ChangeRequests {
 
     /// Declines a waiting request, or one that was confirmed a minute ago and not ended; its requester withdraws it. Returns the request
     /// after that; `None` if it cannot be declined now.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn decline(
         &self,
@@ -306,9 +291,6 @@ impl ChangeRequests {
     }
 
     /// Ends a confirmed request, unless it was confirmed again since `decided_at`.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn finish(
         &self,
@@ -333,9 +315,6 @@ impl ChangeRequests {
     }
 
     /// Ends the requests that nobody has decided in time, and those whose confirmed change has no outcome.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn expire(&self) -> Result<(), StoreError> {
         let statement = sqlx::query!(

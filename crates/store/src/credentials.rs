@@ -94,9 +94,6 @@ pub struct Credentials(pub(super) Database, pub(super) Grants);
 
 impl Credentials {
     /// Loads all partners and all live credentials.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn load_access(&self) -> Result<LoadedAccess, StoreError> {
         let partners = sqlx::query_scalar!(r#"SELECT partner_id AS "partner_id: PartnerId" FROM partners"#);
@@ -117,9 +114,6 @@ impl Credentials {
     }
 
     /// Loads these partners and credentials, which may have ended.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn load_changed_access(&self, changed: ChangedObjects) -> Result<LoadedAccess, StoreError> {
         self.load(&changed.partners, &changed.credentials).await
@@ -136,9 +130,6 @@ impl Credentials {
     }
 
     /// Issues a credential.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn issue(
         &self,
@@ -168,9 +159,6 @@ impl Credentials {
     }
 
     /// Finds a credential, also one that has ended.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find(&self, credential_id: CredentialId) -> Result<Option<Credential>, StoreError> {
         let statement = select_credentials!("WHERE credential_id = $1", credential_id as _);
@@ -179,9 +167,6 @@ impl Credentials {
     }
 
     /// Lists up to `limit` credentials of a partner older than `before`, newest first, including those no longer valid.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,

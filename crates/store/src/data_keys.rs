@@ -97,9 +97,6 @@ impl DataKeys {
     }
 
     /// Loads the data keys.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn load(&self) -> Result<DataKeySet, StoreError> {
         self.0
@@ -127,9 +124,6 @@ impl DataKeys {
     }
 
     /// Returns the newest key for codes, if there is one. Without `max_age` no key is due.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     pub(super) async fn newest_codes_key(
         &self,
         max_age: Option<Duration>,

@@ -56,7 +56,7 @@ impl EventRow {
 
 #[derive(Debug, Default)]
 pub struct FeedPage {
-    /// In commit order.
+    /// Sorted by commit.
     pub events: Vec<WebhookEvent>,
     pub has_more: bool,
 }

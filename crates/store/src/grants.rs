@@ -8,9 +8,6 @@ use vouchsafe_operators::grants::StoredGrant;
 use super::{credentials, partners};
 
 /// All rows that grant something, but for sessions and links, which end within hours.
-///
-/// # Errors
-/// [`StoreError`] when the database does not answer.
 #[boxed]
 pub async fn list(connection: &mut PgConnection) -> Result<Vec<StoredGrant>, StoreError> {
     let mut rows = Vec::new();

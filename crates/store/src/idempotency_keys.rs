@@ -24,9 +24,6 @@ pub struct KeySweep(Option<i64>);
 impl StoredResponses {
     /// Deletes the expired idempotency keys in the next part of the table and returns their number. It reads the table in its order
     /// on disk: an index on the expiry would cost each order more than the sweep does.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn purge_expired(&self, sweep: &mut KeySweep) -> Result<u64, StoreError> {
         let size = sqlx::query!(

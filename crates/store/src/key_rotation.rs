@@ -61,9 +61,6 @@ pub enum RewrapOutcome {
 }
 
 /// Lists the data keys; counts their codes if `count_codes`, which reads the whole table of codes.
-///
-/// # Errors
-/// [`StoreError`] when the database does not answer.
 #[boxed]
 pub async fn list_keys(database: &PgConnectOptions, count_codes: bool) -> Result<KeyReport, StoreError> {
     let mut connection = connect(database).await?;

@@ -1,5 +1,10 @@
 //! Postgres storage: the engine's `Store` port, and the reads and writes of HTTP, CLI and background jobs.
 
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "`StoreError` says when an operation of the store fails"
+)]
+
 mod access;
 mod availability;
 mod cap_usage;
@@ -163,7 +168,7 @@ impl PgStore {
         Self::open_with(options, runtime, ConnectionSettings::DEFAULT, &metrics)
     }
 
-    /// Like [`Self::open`], with the sizes and the metrics of the connection classes.
+    /// Opens the store with these sizes and metrics of the connection classes.
     #[must_use]
     pub fn open_with(
         options: PgConnectOptions,
@@ -223,9 +228,6 @@ impl PgStore {
     }
 
     /// Compares the connections that this node needs with those that the server permits. The node has taken its incarnation.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn connection_budget(&self, lanes: u16) -> Result<ConnectionBudget, StoreError> {
         connection_budget::load(&self.database, lanes).await

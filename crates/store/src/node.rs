@@ -57,7 +57,7 @@ const MAX_RENEWAL_AGE: Duration = Duration::from_secs(LEASE_S.cast_unsigned() as
 /// Handle to Postgres for one incarnation of a node.
 #[derive(Debug, Clone)]
 pub struct PgNode {
-    /// On the connections that orders need.
+    /// Uses the connections that orders need.
     database: Database,
     identity: NodeIdentity,
     lease_renewed_at: Arc<Mutex<Instant>>,
@@ -66,7 +66,7 @@ pub struct PgNode {
     claims: Batcher<ClaimStockOp>,
     retrievals: Batcher<RetrieveCodesOp>,
     orders: Batcher<ReadOrdersOp>,
-    /// For changes of orders, which do not wait behind the reads of partners.
+    /// Reads orders that are changed: they do not wait behind the reads of partners.
     orders_to_change: Batcher<ReadOrdersOp>,
     wallets: Batcher<ReadWalletsOp>,
     feeds: Batcher<ReadFeedsOp>,
@@ -74,9 +74,6 @@ pub struct PgNode {
 
 impl PgNode {
     /// Takes the next incarnation of the node `name`, which fences off the previous one.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn start(database: &Database, name: String) -> Result<Self, StoreError> {
         let identity = database.run(|pool| async move { node_identity::start(&pool, name).await });
@@ -106,9 +103,6 @@ impl PgNode {
     }
 
     /// Shares the rate limits with the other nodes.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn share_limits(
         &self,
@@ -148,9 +142,6 @@ impl PgNode {
     }
 
     /// Renews the lease. Returns `false` if a later start of this node has taken over.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn renew_lease(&self) -> Result<bool, StoreError> {
         let node = self.identity.clone();
@@ -191,9 +182,6 @@ impl PgNode {
     }
 
     /// Deletes demands for stock that ended long ago.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn purge_stock_demands(&self) -> Result<(), StoreError> {
         self.database

@@ -13,9 +13,6 @@ pub struct Nodes(pub(super) Database);
 
 impl Nodes {
     /// Reports the wrapping keys that this incarnation of a node has loaded.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn report_wrapping_keys(
         &self,
@@ -32,9 +29,6 @@ impl Nodes {
     }
 
     /// Lists up to 1,000 nodes in byte order of their names. Reads every chunk that is not empty.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(&self) -> Result<Vec<NodeRow>, StoreError> {
         let nodes = sqlx::query_as!(

@@ -146,9 +146,6 @@ pub struct Orders(pub(super) Database);
 
 impl Orders {
     /// Finds the status of an order of this partner.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_status(
         &self,

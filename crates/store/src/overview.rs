@@ -10,9 +10,6 @@ use super::PgStore;
 impl PgStore {
     /// Counts waiting orders, payouts, changes, purchases, drifts and endpoints, and nodes. Reads partial indexes, small tables, and the
     /// chunks that are not empty.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn count_open_work(&self) -> Result<OpenWork, StoreError> {
         let counted = sqlx::query_as!(

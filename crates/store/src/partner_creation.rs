@@ -12,9 +12,6 @@ use super::partners::{self, Partners};
 
 impl Partners {
     /// Creates a partner and, optionally, its first credential.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn create(
         &self,

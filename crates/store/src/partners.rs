@@ -105,9 +105,6 @@ pub struct Partners(pub(super) Database, pub(super) Grants);
 
 impl Partners {
     /// Finds a partner.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find(&self, partner_id: PartnerId) -> Result<Option<Partner>, StoreError> {
         let statement = select_partners!("WHERE partner_id = $1", partner_id as _);
@@ -116,9 +113,6 @@ impl Partners {
     }
 
     /// Lists up to `limit` partners older than `before`, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,
@@ -165,9 +159,6 @@ impl Partners {
 
 impl Partners {
     /// Removes counters of daily caps that are no longer needed.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn purge_usage(&self) -> Result<(), StoreError> {
         self.0

@@ -47,9 +47,6 @@ pub struct Payouts(pub(super) Database);
 
 impl Payouts {
     /// Finds a payout of this partner.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find(
         &self,
@@ -60,9 +57,6 @@ impl Payouts {
     }
 
     /// Finds the partner of a payout.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_owner(&self, payout_id: PayoutId) -> Result<Option<PartnerId>, StoreError> {
         let statement = sqlx::query!(
@@ -74,9 +68,6 @@ impl Payouts {
     }
 
     /// Writes an audit entry: an operator has read the destination of a payout.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn audit_destination_read(
         &self,
@@ -100,9 +91,6 @@ impl Payouts {
     }
 
     /// Lists up to `limit` payouts older than `before`, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,

@@ -88,18 +88,12 @@ pub struct Products(pub(super) Database);
 
 impl Products {
     /// Loads all products, at the start.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn load_all(&self) -> Result<Vec<Product>, StoreError> {
         self.0.fetch_all(select_products!("")).await
     }
 
     /// Finds a product.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find(&self, product_id: ProductId) -> Result<Option<Product>, StoreError> {
         let statement = select_products!("WHERE product_id = $1", product_id as _);
@@ -107,9 +101,6 @@ impl Products {
     }
 
     /// Lists up to `limit` products by id, after the id `after`.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(&self, after: Option<String>, limit: usize) -> Result<Vec<Product>, StoreError> {
         let statement = select_products!(
@@ -123,9 +114,6 @@ impl Products {
     }
 
     /// Creates a product or replaces the one with its id. The database sets `updated_at`.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn put(&self, product: Product, actor: AuditActor) -> Result<PutProductOutcome, StoreError> {
         transaction!(self.0, "product.put", async |transaction| {

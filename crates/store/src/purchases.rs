@@ -95,9 +95,6 @@ impl Purchases {
 
     /// Lists up to `limit` requests that a vendor was sent and has not declined, requested between these times, after the one with
     /// this time and id.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_sent(
         &self,
@@ -129,9 +126,6 @@ impl Purchases {
     }
 
     /// Lists the open purchases of an order with their line indexes.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_open(
         &self,

@@ -155,9 +155,6 @@ impl ReencryptionBatch {
 }
 
 /// Requests the re-encryption of all codes under older data keys than the newest.
-///
-/// # Errors
-/// [`StoreError`] when the database does not answer.
 #[boxed]
 pub async fn request_reencryption(database: &PgConnectOptions) -> Result<RequestOutcome, StoreError> {
     let mut connection = connect(database).await?;
@@ -217,9 +214,6 @@ pub struct Reencryptions(pub(super) Database);
 
 impl Reencryptions {
     /// Reads the next codes of the open request, if there is one and all nodes have had the time to load its data key.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn next_batch(&self) -> Result<Option<ReencryptionBatch>, StoreError> {
         self.0.run(|pool| async move { next_batch(&pool).await }).await
@@ -229,7 +223,7 @@ impl Reencryptions {
     /// more to do.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer. Repeating is safe.
+    /// Repeating is safe.
     #[boxed]
     pub async fn store(
         &self,

@@ -20,9 +20,6 @@ pub struct Reservations(pub(super) Database);
 impl Reservations {
     /// Ends the reservation of what remains of a purchase: reserves it for the orders that wait for the SKU, or releases it if
     /// there are none. Returns the SKU if anything remained. Locks the chunks in the order of their ids, as commits do.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn release_remainder(&self, purchase_id: Uuid) -> Result<Option<Sku>, StoreError> {
         let statement = sqlx::query_as!(
@@ -53,9 +50,6 @@ impl Reservations {
     }
 
     /// Lists about `limit` reservations for waiting orders, oldest first: each SKU has an equal share, and at least one reservation.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(&self, limit: usize) -> Result<Vec<ReservedStock>, StoreError> {
         let statement = sqlx::query!(
@@ -91,9 +85,6 @@ impl Reservations {
     }
 
     /// Releases reservations: any shelf may claim the stock. Locks the chunks in the order of their ids, as commits do.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn release(&self, reservation_ids: Vec<Uuid>) -> Result<(), StoreError> {
         let statement = sqlx::query!(

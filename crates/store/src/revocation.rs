@@ -20,9 +20,6 @@ use super::partners;
 impl Credentials {
     /// Revokes a credential. Idempotent. Returns `None` if the credential does not exist. One that this node holds in memory, for a partner,
     /// and that somebody has deleted from the database, gets the audit entry with which nodes forget it.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn revoke(
         &self,

@@ -52,7 +52,7 @@ pub enum RotationOutcome {
     TooMany,
     /// The credential's family had its rotations of 24 hours.
     TooFrequent {
-        /// Until the next rotation is possible.
+        /// Seconds until the next rotation is possible.
         retry_after_s: u32,
     },
 }
@@ -69,9 +69,6 @@ pub struct RotationResult {
 
 impl Credentials {
     /// Issues the successor of a credential and sets the expiry of the old one.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn rotate(
         &self,
@@ -85,9 +82,6 @@ impl Credentials {
     }
 
     /// Records the use of a credential from a rotation and returns the time of its first use, or `None` if it was revoked.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn record_first_use(
         &self,

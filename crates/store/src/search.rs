@@ -43,9 +43,6 @@ macro_rules! select_object {
 
 impl Search {
     /// Finds up to `limit` objects: those with this id, then orders with this reference, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find(&self, text: String, limit: usize) -> Result<Vec<SearchResult>, StoreError> {
         self.0

@@ -85,9 +85,6 @@ impl SharedLimits {
     }
 
     /// Waits until the other nodes know of this one, so that they leave it its share. Call it before the first request.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn join(&self) -> Result<(), StoreError> {
         if self.limiter.sharing().nodes > 1 {
@@ -185,7 +182,7 @@ impl SharedLimits {
     /// Counts the nodes, publishes the counts of this one and receives those of all.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer. What was not published stays so.
+    /// What was not published stays so.
     #[boxed]
     pub async fn synchronize(&self) -> Result<(), StoreError> {
         let nodes = self.count_nodes().await?;
@@ -205,9 +202,6 @@ impl SharedLimits {
     }
 
     /// Publishes the counts of this node and loads what the database counts in the windows of these owners. A node that is alone knows it.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn refresh(&self, owners: Vec<Uuid>) -> Result<(), StoreError> {
         if self.limiter.sharing().nodes == 1 {
@@ -223,9 +217,6 @@ impl SharedLimits {
     }
 
     /// Deletes counts that ended.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn purge(&self) -> Result<(), StoreError> {
         self.database
@@ -252,7 +243,7 @@ impl SharedLimits {
         Ok(())
     }
 
-    /// In statements of bounded size, one after the other: exchanges of requests run in between.
+    /// Sends statements of bounded size one after the other: exchanges of requests run in between.
     async fn publish(&self) -> Result<(), StoreError> {
         let mut publications = self
             .limiter

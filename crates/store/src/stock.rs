@@ -77,7 +77,7 @@ impl ImportTarget {
         }
     }
 
-    /// Among which codes the codes of the batch occur once.
+    /// The codes among which each code of the batch occurs once.
     #[must_use]
     pub fn code_scope(&self) -> CodeScope<'_> {
         CodeScope {
@@ -125,7 +125,7 @@ pub struct StockBatch {
     pub target: ImportTarget,
     /// At most as many as there are stock ids.
     pub vouchers: Vec<NewVoucher>,
-    /// From [`Stock::generate_ids`].
+    /// Result of [`Stock::generate_ids`].
     pub stock_ids: Vec<i64>,
     pub origin: StockOrigin,
 }
@@ -193,9 +193,6 @@ pub struct Stock(pub(super) Database);
 
 impl Stock {
     /// Generates ids for `count` vouchers.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn generate_ids(&self, count: usize) -> Result<NewStockIds, StoreError> {
         transaction!(self.0, "stock_id.generate", async |transaction| {
@@ -211,9 +208,6 @@ impl Stock {
     }
 
     /// Creates the batch of a vendor with this name, or continues it.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn open_batch(&self, vendor: String, batch: String) -> Result<ImportBatch, StoreError> {
         let statement = sqlx::query_as!(
@@ -232,9 +226,6 @@ impl Stock {
     }
 
     /// Finds out which of these blind indexes and code indexes belong to codes imported before.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_known_codes(
         &self,
@@ -258,7 +249,7 @@ impl Stock {
     /// Imports a batch. Known codes are counted and left unchanged, so repeating a batch is safe.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer. The batch may have been imported.
+    /// The batch may have been imported.
     #[boxed]
     pub async fn import(&self, batch: StockBatch, actor: AuditActor) -> Result<ImportOutcome, StoreError> {
         transaction!(self.0, "stock.import", async |transaction| {

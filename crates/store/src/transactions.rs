@@ -49,9 +49,6 @@ pub struct Transactions(pub(super) Database);
 
 impl Transactions {
     /// Finds a ledger entry of this partner.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find(
         &self,

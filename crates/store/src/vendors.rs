@@ -90,9 +90,6 @@ pub struct VendorConfigs(pub(super) Database);
 
 impl VendorConfigs {
     /// Creates a vendor or replaces the one with its id.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn put(&self, terms: VendorConfig, actor: AuditActor) -> Result<PutVendorOutcome, StoreError> {
         transaction!(self.0, "vendor.put", async |transaction| {
@@ -129,9 +126,6 @@ impl VendorConfigs {
     }
 
     /// Lists all vendors in byte order of their ids. Not paginated: operators create vendors by hand, so there are few.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(&self) -> Result<Vec<Vendor>, StoreError> {
         let statement = query_vendors!("SELECT", r#"FROM vendors ORDER BY vendor_id COLLATE "C""#);
@@ -139,9 +133,6 @@ impl VendorConfigs {
     }
 
     /// Finds a vendor with its credential.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find(&self, vendor_id: String) -> Result<Option<VendorWithCredential>, StoreError> {
         self.0.fetch_optional(find(&vendor_id)).await

@@ -26,7 +26,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// A node that stops responding without closing its connection loses its locks. It is idle for the length of a round at most.
 const LOCKS_IDLE_TIMEOUT: &str = "SET idle_session_timeout = '30s'";
 
-/// With fewer orders due, their SKUs are found from them. A few rounds.
+/// The SKUs of fewer due orders are found from the orders. A few rounds.
 const FEW_DUE: i64 = 1_024;
 
 /// Number of orders that released stock makes due: a round.
@@ -41,9 +41,6 @@ pub struct WaitingOrders(pub(super) Database);
 
 impl WaitingOrders {
     /// Opens a connection for locks of SKUs, which leaves the pool. The locks end with it.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn open_sku_locks(&self) -> Result<PgSkuLocks, StoreError> {
         let database = self.0.clone();
@@ -60,9 +57,6 @@ impl WaitingOrders {
 
     /// Claims orders that are due: no other call returns them before they are due again. Each SKU has an equal share of `limit`,
     /// and at least one order.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn claim_due(&self, limit: usize) -> Result<Vec<WaitingOrder>, StoreError> {
         // If no more than the oldest of them are due, these are all, and a SKU of which none is due costs nothing. Beyond that, visits
@@ -141,9 +135,6 @@ impl WaitingOrders {
     }
 
     /// Lists up to `limit` orders that wait for a SKU, oldest first, and only those behind `after`.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_for_sku(
         &self,
@@ -170,9 +161,6 @@ impl WaitingOrders {
     }
 
     /// Makes the oldest orders behind `after` that wait for a SKU due at once.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn expedite(&self, sku: Sku, after: OrderId) -> Result<(), StoreError> {
         let statement = sqlx::query!(
@@ -196,9 +184,6 @@ impl WaitingOrders {
 
     /// Makes orders due that would be due later than `claim_due` ever postpones one: the database's clock was set back since. Skips
     /// rows that a commit has locked, which locks them in another order.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn expedite_after_clock_change(&self) -> Result<(), StoreError> {
         let statement = sqlx::query!(

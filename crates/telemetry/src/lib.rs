@@ -54,7 +54,7 @@ pub enum TelemetryError {
     Filter(#[from] ParseError),
     #[error("VOUCHSAFE_OTLP_ENDPOINT: {0}")]
     Collector(#[from] InvalidCollectorUrl),
-    /// Without the text, which contains credentials.
+    /// The text is left out: it contains credentials.
     #[error("OTEL_EXPORTER_OTLP_HEADERS: expected NAME=VALUE, comma-separated")]
     Headers,
     #[error(
@@ -136,7 +136,7 @@ pub fn start_span(span: &Span, trace_id: &str, parent: Option<Traceparent<'_>>) 
 }
 
 impl Telemetry {
-    /// Without span export, and without a change of the process's logging.
+    /// Exports no spans and leaves the process's logging unchanged.
     #[must_use]
     pub const fn disabled() -> Self {
         Self { export: None }

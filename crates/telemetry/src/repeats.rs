@@ -81,12 +81,12 @@ impl<S: Subscriber> Filter<S> for RepeatFilter {
         true
     }
 
-    /// Without this, a place in the program is filtered again each time it is reached.
+    /// The default would filter a place in the program again each time it is reached.
     fn callsite_enabled(&self, _: &'static Metadata<'static>) -> Interest {
         Interest::always()
     }
 
-    /// Without this, the level of the filter beside it is not known to the places in the program.
+    /// The default would hide the level of the other filter from the places in the program.
     fn max_level_hint(&self) -> Option<LevelFilter> {
         Some(LevelFilter::TRACE)
     }

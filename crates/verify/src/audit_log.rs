@@ -4,7 +4,7 @@ use super::scan::{
     FIRST_NUMBER, LAST_NUMBER, MAX_ROWS, Scan, Steps, description, scan, sliced_scan, to_bigint, violations,
 };
 
-/// From an entry of a code retrieval to its order; the scan of orders looks for the entries.
+/// Looks from each entry of a code retrieval for its order; the scan of orders looks for the entries.
 pub(super) const SCAN: Scan = scan! {
     "audit log",
     tables: ["audit_log"],

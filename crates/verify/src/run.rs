@@ -91,7 +91,7 @@ impl VerifyRun {
     /// Continues a saved check, or begins one.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer. [`ForeignState`] inside `Ok` if the state does not belong here.
+    /// [`ForeignState`] inside `Ok` if the state does not belong here.
     pub async fn resume(
         connection: &mut PgConnection,
         saved: Option<VerifyState>,

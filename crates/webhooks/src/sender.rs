@@ -79,9 +79,9 @@ struct SenderInner {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SigningMode {
-    /// With the endpoint's secrets.
+    /// Signed with the endpoint's secrets.
     Valid,
-    /// With a random key, for endpoint tests.
+    /// Signed with a random key, for endpoint tests.
     Invalid,
 }
 

@@ -31,13 +31,13 @@ pub struct Health {
 }
 
 impl Health {
-    /// From `/healthz`.
+    /// Body of `/healthz`.
     pub const ALIVE: Self = Self {
         status: "alive",
         stock_quarantined: false,
     };
 
-    /// From `/readyz`.
+    /// Body of `/readyz`.
     #[must_use]
     pub const fn ready(stock_quarantined: bool) -> Self {
         Self {

@@ -17,7 +17,7 @@ pub type Pairs = Vec<(String, String)>;
 struct QueryError {
     /// The missing parameter.
     missing: Option<&'static str>,
-    /// For the client.
+    /// Text for the client.
     message: String,
 }
 

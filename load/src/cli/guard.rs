@@ -12,7 +12,7 @@ use vouchsafe_load::report::{Verdict, check_output_file};
 use super::print_progress;
 use super::scenario::service_program;
 
-/// In place of a release that has no record of this toolchain.
+/// Stands for a release that has no record of this toolchain.
 const FIRST_RECORD: &str = "none yet";
 
 #[derive(Args)]

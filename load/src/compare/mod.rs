@@ -28,7 +28,7 @@ pub enum Contender {
     Floor,
 }
 
-/// In the order of their turns in a round. The floor serves orders only, so lives of orders are compared without it.
+/// Sorted by turn in a round. The floor serves orders only, so lives of orders are compared without it.
 const CONTENDERS: [Contender; 3] = [Contender::Service, Contender::Peer, Contender::Floor];
 
 impl Contender {
@@ -64,7 +64,7 @@ pub struct Column {
 #[derive(Clone, Debug, Serialize)]
 pub struct CompareReport {
     pub pool: u32,
-    /// By load, then in the order of the turns.
+    /// Sorted by load, then by turn.
     pub columns: Vec<Column>,
     /// All contenders use the same server.
     pub conditions: Conditions,

@@ -322,7 +322,7 @@ impl TestDeployment {
         self.directory().join("log")
     }
 
-    /// With the end of the service's log.
+    /// Adds the end of the service's log.
     pub(crate) fn error(&self, event: &str) -> anyhow::Error {
         let log = std::fs::read_to_string(self.log()).unwrap_or_default();
         let lines: Vec<_> = log.lines().collect();

@@ -29,7 +29,7 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Durations of all restarts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RestartTimes {
-    /// From the start of the process to its first acknowledged order, in milliseconds, in order of the restarts.
+    /// Milliseconds from the start of the process to its first acknowledged order, per restart.
     pub first_order_ms: Vec<f64>,
     /// Median, or the upper of the two middle values.
     pub median_ms: f64,

@@ -20,7 +20,7 @@ const ALLOCATORS: [&str; 3] = ["mi_malloc_aligned", "mi_zalloc_aligned", "mi_rea
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ServiceCounters {
     pub instructions: u64,
-    /// Also reads of the clock, which need a system call under valgrind only.
+    /// Includes reads of the clock, which need a system call under valgrind only.
     pub system_calls: u64,
     /// Calls of the allocator for new or larger memory.
     pub allocations: u64,

@@ -217,7 +217,7 @@ impl Record {
             .any(|change| change.exceeds_limit() || change.is_drop())
     }
 
-    /// Of two measurements of each figure the one that is closer to the record: a real difference is in both.
+    /// Takes of two measurements of each figure the one that is closer to the record: a real difference is in both.
     #[must_use]
     pub fn closer(&self, first: &Counts, second: &Counts) -> Counts {
         let closer = |(figure, one): (&String, &f64)| {

@@ -21,7 +21,7 @@ use super::outbox::Outbox;
 use super::process::{GREETING, PeerCredentials};
 use super::schema;
 
-/// As many as the service has on the machine of the published figures.
+/// The service has as many on the machine of the published figures.
 const WORKERS: u8 = 2;
 /// Timeout for acquiring a connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -5,7 +5,7 @@
 use maud::{Markup, PreEscaped, html};
 use plotters::prelude::*;
 
-/// In user units; the page scales the SVG.
+/// User units; the page scales the SVG.
 const SIZE: (u32, u32) = (880, 270);
 const FONT: (&str, u32) = ("system-ui, sans-serif", 16);
 

@@ -53,7 +53,7 @@ pub struct RunReport {
     pub warnings: Vec<String>,
     /// Reasons why thresholds decide nothing.
     pub doubts: Vec<String>,
-    /// Those of the generator and the machine: the figures are not limited by the service.
+    /// Limits by the generator and the machine: the service does not limit the figures.
     #[serde(skip)]
     pub other_limits: Vec<String>,
     /// Folded stacks of the service; `None` if they were not sampled.
@@ -79,7 +79,7 @@ pub struct RunReport {
 pub struct ScenarioInfo {
     pub name: String,
     pub description: String,
-    /// Of the load that the scenario describes, without its name, texts, times and thresholds.
+    /// Hash of the load that the scenario describes, without its name, texts, times and thresholds.
     pub hash: String,
     /// Duration of the seeding, in seconds.
     pub seeding_s: f64,

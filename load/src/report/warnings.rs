@@ -12,7 +12,7 @@ const MIN_DISK_SYNC_MS: f64 = 0.01;
 /// A larger share of the send delay in p99 is worth a warning.
 const NOTICEABLE_DELAY: f64 = 0.1;
 
-/// With a larger share of the send delay in p99, the latency is that of the generator.
+/// A larger share of the send delay in p99 makes the latency that of the generator.
 const STARVED_DELAY: f64 = 0.5;
 
 /// A generator whose threads use a larger share of a core each limits the rate.

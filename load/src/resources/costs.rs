@@ -76,7 +76,7 @@ pub struct OrderCosts {
     pub orders: u64,
     /// Length of the interval, in seconds.
     pub seconds: f64,
-    /// By thread name; `None` if not measured.
+    /// Sorted by thread name; `None` if not measured.
     pub threads: Option<Vec<ThreadCost>>,
     /// CPU time of all other processes on the machine and steal time, in microseconds.
     pub other_processes_us: Option<f64>,

@@ -26,7 +26,7 @@ const SECRET_WORDS: [&str; 7] = [
 /// Variables with this ending contain the path of a file.
 const FILE_SUFFIX: &str = "_FILE";
 
-/// In place of the value of a secret.
+/// Stands for the value of a secret.
 const HIDDEN: &str = "(hidden)";
 
 /// Selects the variables that change the behaviour of the service, by name.

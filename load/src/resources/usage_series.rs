@@ -14,7 +14,7 @@ const MAX_WINDOWS: usize = 600;
 /// The part of a snapshot that is kept for the series.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UsageReading {
-    /// After the warm-up.
+    /// Time since the warm-up.
     at: Duration,
     /// CPU time of service, Postgres and generator since the first reading.
     cpu: [Option<Duration>; 3],

@@ -78,7 +78,7 @@ pub struct RefusalMetrics {
 #[derive(Clone, Debug, Serialize)]
 pub struct RunMetrics {
     pub setup: Setup,
-    /// From the end of the warm-up to the completion of the last order, in seconds.
+    /// Seconds from the end of the warm-up to the completion of the last order.
     pub measured_s: f64,
     /// Acknowledged orders of the measured part.
     pub orders: u64,
@@ -93,7 +93,7 @@ pub struct RunMetrics {
     pub percentiles: Vec<(f64, f64)>,
     /// Throughput and latency over time.
     pub series: Series,
-    /// By order form; empty with a single form.
+    /// One per order form; empty with a single form.
     pub forms: Vec<FormMetrics>,
     pub refusals: BTreeMap<u16, RefusalMetrics>,
     /// Send delay of an open loop, included in the latency; `None` for a closed loop.

@@ -46,7 +46,7 @@ enum ScheduleEnd {
     /// after it, and none leaves after the drain deadline.
     Arrivals {
         start: Instant,
-        /// Relative to the start.
+        /// Times since the start.
         times: Vec<Duration>,
         next: AtomicUsize,
         load_end: LoadEnd,

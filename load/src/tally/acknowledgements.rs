@@ -48,7 +48,7 @@ impl PartnerAcknowledgements {
 #[derive(Debug)]
 pub struct Acknowledgements {
     pub orders: u64,
-    /// By partner index; partners at the end without orders may be missing.
+    /// Indexed by partner; partners at the end without orders may be missing.
     pub partners: Vec<PartnerAcknowledgements>,
     /// 16-byte ids of all acknowledged vouchers, in order of arrival.
     pub vouchers: Vec<u128>,

@@ -49,9 +49,9 @@ pub struct OrderAttempt<'a> {
 /// How late a request of an open loop left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendDelay {
-    /// After it was due.
+    /// Time since it was due.
     pub total: Duration,
-    /// After it was due and a connection was free.
+    /// Time since it was due and a connection was free.
     pub by_generator: Duration,
 }
 

@@ -64,9 +64,9 @@ impl OpenLoopCounts {
 /// Offered and achieved rates of an open loop, for its measured requests of all kinds. Rates are per second of the load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct OfferedLoad {
-    /// From the end of the warm-up to the end of the load, in seconds.
+    /// Seconds from the end of the warm-up to the end of the load.
     pub load_s: f64,
-    /// From the end of the load, in seconds.
+    /// Seconds since the end of the load.
     pub drain_deadline_s: f64,
     /// Requests that were due.
     pub offered: u64,

@@ -47,7 +47,7 @@ pub struct Timeline {
 pub struct Series {
     pub window_s: u64,
     pub windows: Vec<SeriesWindow>,
-    /// After the end of the load: responses to requests that were still open.
+    /// Responses after the end of the load, to requests that were still open.
     pub drain: Vec<SeriesWindow>,
 }
 
@@ -57,7 +57,7 @@ pub struct SeriesWindow {
     pub orders_per_s: f64,
     /// New orders with another outcome, per second.
     pub others_per_s: f64,
-    /// Of acknowledged orders; `None` if there were none.
+    /// Latency of acknowledged orders; `None` if there were none.
     pub p50_ms: Option<f64>,
     pub p99_ms: Option<f64>,
 }

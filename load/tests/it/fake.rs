@@ -47,7 +47,7 @@ pub(crate) enum Defect {
     /// Every fifth order is executed but its connection closes without a response, once. A correct service may do
     /// this.
     HangsUp,
-    /// As `HangsUp`, and the key is not stored.
+    /// Hangs up as `HangsUp`, and the key is not stored.
     HangsUpAndForgets,
     /// Every order is rejected with 503.
     Overloaded,

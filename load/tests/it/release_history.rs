@@ -51,7 +51,7 @@ const DRAWN: [&str; 3] = ["peer_ratio.256", "instructions.16", "wal_bytes.256"];
 struct Release {
     version: String,
     commit: String,
-    /// Of the measurement.
+    /// Day of the measurement.
     date: String,
     figures: BTreeMap<String, f64>,
 }

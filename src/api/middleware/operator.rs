@@ -85,8 +85,8 @@ pub(crate) async fn authenticate_page<B: MessageBody>(
     }
 }
 
-/// In the extensions of a form whose sender has the token of a session that has ended. Anybody can send a request without a token: its
-/// body is not read.
+/// Marks a form whose sender has the token of a session that has ended. Anybody can send a request without a token: its body is not
+/// read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndedSession;
 

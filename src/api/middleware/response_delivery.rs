@@ -195,7 +195,7 @@ fn log_failure(result: Result<(), Errno>) {
     }
 }
 
-/// Of the key's family, and of the client address.
+/// Permits of the key's family and of the client address.
 type Permits = (Option<Permit>, Option<AddressPermit>);
 
 /// A response body that is handed over in pieces.

@@ -134,12 +134,12 @@ pub(super) enum Safeguard {
     None,
     /// A recent authentication, if a session sends it (step-up).
     StepUp,
-    /// Also a second operator.
+    /// A second operator must confirm it.
     SecondOperator,
 }
 
 impl Safeguard {
-    /// For a change that could move money, or let its operator do so, unless it `is_harmless`.
+    /// Protects a change that could move money, or let its operator do so, unless it `is_harmless`.
     pub(super) const fn of_change(service: &Service, is_harmless: bool) -> Self {
         match (is_harmless, service.four_eyes.is_on()) {
             (true, _) => Self::None,
@@ -158,7 +158,7 @@ pub(super) async fn submit(
     submit_with(Safeguard::of_change(service, false), service, operator, change).await
 }
 
-/// Same, for a change whose content decides what it needs.
+/// Submits a change whose content decides what it needs.
 pub(super) async fn submit_with(
     safeguard: Safeguard,
     service: &web::Data<Service>,

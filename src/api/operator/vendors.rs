@@ -41,7 +41,7 @@ pub(super) fn endpoints() -> [Endpoint; vendors::OPERATIONS.len()] {
     ]
 }
 
-/// For the host of a new URL. A host that does not respond in time is resolved again when the vendor is called.
+/// Time for the host of a new URL. A host that does not respond in time is resolved again when the vendor is called.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// `GET /vendors`.

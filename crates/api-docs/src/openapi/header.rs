@@ -49,13 +49,13 @@ response_headers! {
         "W3C trace id of the request: from its `traceparent`, or generated. Quote it when you contact support.",
         text().pattern(Some("^[0-9a-f]{32}$")).examples(["4bf92f3577b34da6a3ce929d0e0e4736"]);
     Location = "Location" Always, "Path of the created resource.", text().pattern(Some("^/"));
-    /// On a stored response.
+    /// A stored response has it.
     Replayed = "Idempotent-Replayed" Sometimes,
         "`true` if this is the stored response of an earlier request with the same key. Nothing was executed again.",
         text().enum_values(Some(["true"]));
-    /// If every error of the status has it.
+    /// Every error of the status has it.
     RetryAfter = "Retry-After" Always, RETRY_AFTER, seconds();
-    /// If some errors of the status have it.
+    /// Some errors of the status have it.
     MaybeRetryAfter = "Retry-After" Sometimes, format!("{RETRY_AFTER} Absent if a retry does not help."), seconds();
     RateLimitPolicy = "RateLimit-Policy" Always, POLICY, text().examples([r#""orders";q=100;w=60"#]);
     RateLimit = "RateLimit" Always, QUOTA, text().examples([r#""orders";r=87;t=42"#]);

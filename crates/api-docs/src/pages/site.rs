@@ -85,7 +85,7 @@ const GUIDES: &str = "Guides";
 /// All files below `/docs`.
 #[derive(Debug)]
 pub struct Site {
-    /// By their paths below `/docs/`; the overview has the empty path.
+    /// Keyed by path below `/docs/`; the overview has the empty path.
     pub files: BTreeMap<String, TextFile>,
     /// The page for all other paths.
     pub not_found: TextFile,

@@ -21,7 +21,7 @@ fn is_open(request: &Json) -> bool {
     request.is("status", "WAITING")
 }
 
-/// Without an outcome, after a crash, it can be confirmed again.
+/// A request that a crash left without an outcome can be confirmed again.
 fn is_confirmable(request: &Json) -> bool {
     is_open(request) || request.is("status", "CONFIRMED")
 }

@@ -34,7 +34,7 @@ pub struct Caps {
     /// Maximum total of the orders that the partner places on a day (UTC), by currency.
     #[serde(default, skip_serializing_if = "Thresholds::is_empty")]
     pub spend_per_day: Thresholds,
-    /// Same for the orders placed with one credential.
+    /// Spend of the orders that are placed with one credential.
     #[serde(default, skip_serializing_if = "Thresholds::is_empty")]
     pub credential_spend_per_day: Thresholds,
     /// Order rate above which orders wait for approval.

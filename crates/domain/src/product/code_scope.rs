@@ -14,7 +14,7 @@ labels! {
     }
 }
 
-/// Among which codes a code occurs once, and how they are compared.
+/// The codes among which a code occurs once, and how they are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeScope<'a> {
     pub brand: &'a str,

@@ -24,7 +24,7 @@ pub struct Drift {
     /// Stable as long as the terms of both sides are unchanged.
     pub drift_id: DriftId,
     pub vendor: String,
-    /// In UTC.
+    /// Day in UTC.
     pub day: Date,
     /// The vendor's id of the voucher.
     pub reference: String,

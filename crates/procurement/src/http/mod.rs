@@ -48,9 +48,9 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(3_600);
 
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// Until the connection is established.
+    /// Maximum time until the connection is established.
     pub connect: Duration,
-    /// Until the last byte of the response.
+    /// Maximum time until the last byte of the response.
     pub total: Duration,
 }
 
@@ -70,7 +70,7 @@ impl Default for Timeouts {
 pub enum AdapterError {
     #[error("TLS is unavailable: {0}")]
     Tls(#[from] rustls::Error),
-    /// For example on a machine without root certificates.
+    /// Happens on a machine without root certificates.
     #[error("cannot create an HTTP client: {0}")]
     Client(#[from] reqwest::Error),
     #[error("an http vendor needs a url and credentials; put both")]

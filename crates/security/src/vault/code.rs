@@ -55,13 +55,13 @@ pub enum InvalidCode {
     Missing,
     #[error("{part} has {bytes} bytes; at most {} are allowed", part.max_bytes())]
     TooLong { part: CodePart, bytes: usize },
-    /// As broken imports and pasted texts contain them.
+    /// Broken imports and pasted texts contain such characters.
     #[error("{part} has a forbidden character: {character}")]
     Forbidden {
         part: CodePart,
         character: ForbiddenCharacter,
     },
-    /// For example a `javascript:` URL.
+    /// One example is a `javascript:` URL.
     #[error("url is not an http or https URL with a host")]
     NotAWebUrl,
 }

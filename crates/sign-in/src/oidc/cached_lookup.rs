@@ -12,7 +12,7 @@ use tokio::time::Instant;
 pub(super) struct MaxAge {
     pub(super) success: Duration,
     pub(super) failure: Duration,
-    /// Of a lookup without a result. Callers drive it: if all of them have gone, it stands still.
+    /// Age of a lookup without a result. Callers drive it: if all of them have gone, it stands still.
     pub(super) pending: Duration,
 }
 

@@ -34,7 +34,7 @@ pub(super) fn one_or_many<'de, D: Deserializer<'de>>(
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "SourceClaims")]
 pub(super) struct PersonClaims {
-    /// With its verification; `None` if the source lacks one of the two.
+    /// The address and whether it is verified; `None` if the source lacks one of the two.
     email: Option<(String, bool)>,
     groups: Option<Vec<String>>,
 }

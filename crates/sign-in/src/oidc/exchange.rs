@@ -19,7 +19,7 @@ pub(super) const JWT: &str = "application/jwt";
 /// A response of the provider. Has no `Debug`: the body may contain tokens.
 pub(super) struct ProviderResponse {
     pub(super) status: StatusCode,
-    /// In lower case and without parameters; JSON if the header is absent.
+    /// Lower case without parameters; JSON if the header is absent.
     pub(super) media_type: String,
     pub(super) body: Vec<u8>,
 }

@@ -72,7 +72,7 @@ pub(super) fn discovery_url(issuer: &str) -> Result<Url, url::ParseError> {
 }
 
 impl ProviderMetadata {
-    /// Without the check of the issuer, a provider could pass off its tokens as those of another one.
+    /// Compares the issuer: a provider could else pass off its tokens as those of another one.
     pub(super) fn parse(document: &[u8], issuer: &str) -> Result<Self, InvalidMetadata> {
         let metadata: Self = serde_json::from_slice(document)?;
         if metadata.issuer == issuer {

@@ -27,7 +27,7 @@ use super::token_endpoint::{CodeGrant, TokenRequest, Tokens};
 use super::userinfo;
 use crate::next_path::NextPath;
 
-/// Of a whole exchange: a person waits for it.
+/// Maximum time of a whole exchange: a person waits for it.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long endpoints and keys of the provider are used. A sign-in within this time after a change of the keys fails. A provider that

@@ -153,7 +153,7 @@ pub(super) struct FaultInjector {
 pub struct FlushLatency {
     /// Before the flush is written.
     pub before: Duration,
-    /// From the write to the response.
+    /// Time from the write to the response.
     pub after: Duration,
 }
 

@@ -110,7 +110,7 @@ pub(super) struct Tables {
     pub(super) allocations: BTreeMap<StockId, Vec<AllocationRow>>,
     pub(super) stock: BTreeMap<StockId, StockRow>,
     pub(super) chunks: BTreeMap<ChunkId, ChunkRow>,
-    /// By SKU and node.
+    /// Keyed by SKU and node.
     pub(super) stock_demands: BTreeMap<(Sku, Arc<str>), DemandRow>,
     /// Last assigned stock id.
     pub(super) stock_ids: i64,

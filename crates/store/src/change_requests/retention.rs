@@ -10,9 +10,6 @@ const REQUEST_DAYS: i32 = 366;
 
 impl ChangeRequests {
     /// Deletes the requests that ended and were made a year ago, by the database's clock.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn purge_ended(&self) -> Result<(), StoreError> {
         // `requested_at` decides. The ID begins with the time of the request by a node's clock, which may be wrong; by it the primary

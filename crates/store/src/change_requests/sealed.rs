@@ -11,9 +11,6 @@ use super::ChangeRequests;
 
 impl ChangeRequests {
     /// The encrypted changes of those of these requests that have not ended.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_sealed(
         &self,

@@ -104,7 +104,7 @@ columns! {
 }
 
 columns! {
-    /// In stock id order.
+    /// Sorted by stock id.
     struct Allocations {
         record: i32,
         chunk: i32,

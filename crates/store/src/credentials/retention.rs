@@ -15,9 +15,6 @@ const PURGE_ROWS: u64 = 500;
 impl Credentials {
     /// Deletes the credentials that ended more than [`ENDED_DAYS`] days ago and returns their number. The audit log keeps their
     /// history.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn purge_ended(&self) -> Result<u64, StoreError> {
         let mut removed = 0;

@@ -41,9 +41,6 @@ impl DeliveryLog {
     }
 
     /// Lists up to `limit` attempts of an endpoint before `before`, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_attempts(
         &self,

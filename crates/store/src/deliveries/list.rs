@@ -52,18 +52,12 @@ pub(super) fn find_delivery(
 
 impl DeliveryLog {
     /// Finds a delivery.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find(&self, delivery_id: DeliveryId) -> Result<Option<DeliveryView>, StoreError> {
         self.0.fetch_optional(find_delivery(delivery_id)).await
     }
 
     /// Finds a delivery, and its event unless that has left the feed.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_with_event(
         &self,
@@ -81,9 +75,6 @@ impl DeliveryLog {
     }
 
     /// Lists up to `limit` deliveries older than `before`, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,
@@ -110,9 +101,6 @@ impl DeliveryLog {
     }
 
     /// Deletes deliveries that ended before the feed's retention period, in batches, and returns their number.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn purge_ended(&self) -> Result<u64, StoreError> {
         let mut removed = 0;

@@ -54,7 +54,7 @@ const READ_CONNECTIONS: usize = 3;
 /// Separate from the write connection: an idle endpoint starts to deliver while a thousand others time out.
 const LEASE_CONNECTIONS: usize = 1;
 
-/// For rows of failed deliveries and retries: a thousand hanging endpoints time out simultaneously, and healthy ones must not
+/// Writes rows of failed deliveries and retries: a thousand hanging endpoints time out simultaneously, and healthy ones must not
 /// wait for them.
 const WRITE_CONNECTIONS: usize = 1;
 

@@ -46,9 +46,6 @@ pub enum ReplayOutcome {
 
 impl DeliveryLog {
     /// Schedules events to be sent to an endpoint again.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn replay_events(
         &self,
@@ -67,9 +64,6 @@ impl DeliveryLog {
     }
 
     /// Schedules a delivery to be sent again and returns its new state. `None` if it does not exist or its event is not in the feed.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn replay(
         &self,

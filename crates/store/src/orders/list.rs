@@ -24,9 +24,6 @@ use crate::orders::Orders;
 
 impl Orders {
     /// Lists up to `limit` orders older than `before`, newest first: those of all partners, or of the one in the search.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn search(
         &self,

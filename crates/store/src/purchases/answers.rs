@@ -28,9 +28,6 @@ pub struct PurchaseUpdate {
 
 impl Purchases {
     /// Lists the vendor references of the vouchers stored for a purchase.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_bought_references(&self, key: PurchaseKey) -> Result<Vec<String>, StoreError> {
         let statement = sqlx::query!(
@@ -45,9 +42,6 @@ impl Purchases {
 
     /// Lists the SKUs that their vendor reported as out of stock within the last `age`. Ignores reports from before the last change
     /// of the vendor or product, and from before a later sale.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_out_of_stock_skus(&self, age: Duration) -> Result<Vec<Sku>, StoreError> {
         let statement = sqlx::query_as!(

@@ -15,9 +15,6 @@ pub(super) const CLAIM_S: i32 = 120;
 
 impl Purchases {
     /// Lists up to `limit` unclaimed purchases of a vendor that are due for a request, those that are due longest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_due(&self, vendor: String, limit: usize) -> Result<Vec<DuePurchase>, StoreError> {
         let statement = sqlx::query_as!(
@@ -30,9 +27,6 @@ impl Purchases {
     }
 
     /// Releases the claims of earlier incarnations of this node on a vendor's purchases.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn release_claims(&self, node: String, vendor: String) -> Result<(), StoreError> {
         let statement = sqlx::query!(
@@ -46,9 +40,6 @@ impl Purchases {
     }
 
     /// Makes an open purchase due at once.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn expedite(&self, purchase_id: Uuid) -> Result<(), StoreError> {
         let statement = sqlx::query!(
@@ -61,9 +52,6 @@ impl Purchases {
     /// Shortens the delays and claims of open purchases that last longer than any delay or claim: the database's clock was set back
     /// since. The longest delay is an hour, the bound of a vendor's `Retry-After`. A claim keeps its usual time, since its node may
     /// be calling the vendor.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn expedite_after_clock_change(&self) -> Result<(), StoreError> {
         let statement = sqlx::query!(

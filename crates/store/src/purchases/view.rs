@@ -83,18 +83,12 @@ macro_rules! select_views {
 
 impl Purchases {
     /// Finds a purchase.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_view(&self, purchase_id: Uuid) -> Result<Option<PurchaseView>, StoreError> {
         self.0.fetch_optional(find(purchase_id)).await
     }
 
     /// Lists up to `limit` purchases older than `before`, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,
@@ -120,9 +114,6 @@ impl Purchases {
     }
 
     /// Ends a purchase on behalf of an operator. Idempotent.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn end(
         &self,

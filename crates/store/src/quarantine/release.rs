@@ -69,7 +69,7 @@ impl Quarantine {
     /// of SKUs for which orders wait is reserved for them.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer. The part may be released.
+    /// The part may be released.
     #[boxed]
     pub async fn release(
         &self,

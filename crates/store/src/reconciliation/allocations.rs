@@ -26,7 +26,7 @@ impl Reconciliations {
     /// Counts the allocations of the oldest due day, and returns the day. `None` if no day is due, or another node counts one.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer. The day stays due.
+    /// The day stays due.
     #[boxed]
     pub async fn count_due_day(&self) -> Result<Option<Date>, StoreError> {
         if self
@@ -49,9 +49,6 @@ impl Reconciliations {
     }
 
     /// Finds the allocations of a day; `None` if they were not counted yet.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_allocations(&self, day: Date) -> Result<Option<DayAllocations>, StoreError> {
         self.0

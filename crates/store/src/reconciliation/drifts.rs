@@ -60,9 +60,6 @@ pub struct Drifts(pub(crate) Database);
 
 impl Drifts {
     /// Lists up to `limit` drifts older than `before`, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,
@@ -91,9 +88,6 @@ impl Drifts {
     }
 
     /// Sets the resolution of a drift and writes an audit entry. `None` if the drift does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn resolve(
         &self,

@@ -61,7 +61,7 @@ const DEADLINE: Duration = Duration::from_secs(3_600);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReconciliationRun {
     pub vendor: String,
-    /// In UTC.
+    /// Day in UTC.
     pub day: Date,
     pub source: RecordsSource,
     /// Not later than the request of the records.
@@ -101,7 +101,7 @@ impl Reconciliations {
     /// Loads a vendor's records, compares them with our purchases, and replaces the previous result of the day.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer. The result may have been written; repeating is safe.
+    /// The result may have been written; repeating is safe.
     #[boxed]
     pub async fn reconcile(
         &self,
@@ -115,9 +115,6 @@ impl Reconciliations {
     }
 
     /// Returns the database's clock, which defines the days.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn database_time(&self) -> Result<OffsetDateTime, StoreError> {
         self.0

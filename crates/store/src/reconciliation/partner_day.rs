@@ -14,9 +14,6 @@ use crate::reconciliation::Reconciliations;
 
 impl Reconciliations {
     /// Finds a partner's part of a day with up to `limit` drifts; `None` if the day was not reconciled.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_partner_day(
         &self,

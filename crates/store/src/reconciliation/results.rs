@@ -16,9 +16,6 @@ use crate::reconciliation::Reconciliations;
 
 impl Reconciliations {
     /// Lists the reconciliations of a day by vendor. Not paginated: vendors are created by hand, so there are few.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(&self, day: Date) -> Result<Vec<Reconciliation>, StoreError> {
         let statement = sqlx::query!(
@@ -58,9 +55,6 @@ impl Reconciliations {
     }
 
     /// Lists up to `limit` days before `before`, newest first. Counts every day: there is a row per vendor and day.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_days(
         &self,

@@ -48,9 +48,6 @@ pub struct ReconciliationStatus {
 
 impl Reconciliations {
     /// Claims the oldest due day of a vendor whose adapter lists its sales, except for these vendors.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn claim(&self, excluded: Vec<String>) -> Result<Option<ClaimedDay>, StoreError> {
         let adapters: Vec<AdapterKind> = AdapterKind::WITH_RECORDS.to_vec();
@@ -111,9 +108,6 @@ impl Reconciliations {
 
     /// Requests the comparison of a day with these vendors and the count of its allocations as soon as possible, and writes audit
     /// entries.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn request(
         &self,
@@ -160,9 +154,6 @@ impl Reconciliations {
     }
 
     /// Records why the comparison of a day failed, and schedules a retry with exponential backoff.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn record_failure(&self, vendor: String, day: Date, reason: String) -> Result<(), StoreError> {
         let statement = sqlx::query!(
@@ -181,9 +172,6 @@ impl Reconciliations {
     }
 
     /// Lists the status of each vendor that was ever compared.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_statuses(&self) -> Result<Vec<ReconciliationStatus>, StoreError> {
         let statement = sqlx::query_as!(

@@ -18,7 +18,7 @@ impl Stock {
     /// Counts a batch of emptied chunks and returns whether there may be more. Concurrent calls count different chunks.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer. The next call repeats the work.
+    /// The next call repeats the work.
     #[boxed]
     pub async fn count_emptied_chunks(&self) -> Result<bool, StoreError> {
         let counted = self.0.run(|pool| async move { count_batch(&pool).await }).await?;

@@ -49,7 +49,7 @@ impl Stock {
     /// Removes a batch of expired vouchers from sale. Idempotent. On concurrent calls, all nodes but one do nothing.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer. The next call repeats the work.
+    /// The next call repeats the work.
     #[boxed]
     pub async fn expire_batch(&self) -> Result<ExpiryBatch, StoreError> {
         transaction!(self.0, "stock.expire", async |transaction| {

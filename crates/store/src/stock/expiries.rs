@@ -9,9 +9,6 @@ use crate::stock::Stock;
 
 impl Stock {
     /// Counts the available vouchers by month of expiry, optionally of one product; those that never expire come last.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn count_by_expiry(
         &self,

@@ -10,9 +10,6 @@ use crate::stock::Stock;
 
 impl Stock {
     /// Lists the levels of up to `limit` SKUs after `after` in SKU order, optionally of one product.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_levels(
         &self,

@@ -13,9 +13,6 @@ use crate::stock::Stock;
 
 impl Stock {
     /// Stores the numbers of sold vouchers that have changed within the last hour or later.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn record_sold(&self, levels: &[StockLevel]) -> Result<(), StoreError> {
         let (products, denominations) = skus(levels);
@@ -27,9 +24,6 @@ impl Stock {
 
     /// For each of the levels, the number of vouchers that were sold a week ago, or when the SKU was first measured; `None` before
     /// that.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_sold_baselines(
         &self,
@@ -42,9 +36,6 @@ impl Stock {
     }
 
     /// Deletes counts that no week begins with any more.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn purge_sold(&self) -> Result<(), StoreError> {
         self.0.run(|pool| async move { purge(&pool).await }).await

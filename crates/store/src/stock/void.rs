@@ -31,9 +31,9 @@ pub enum VoidTarget {
 /// Which stored codes a code in a list of an operator names.
 #[derive(Debug, Clone, Copy)]
 pub struct CodeMatch {
-    /// Of code and PIN. Comes first.
+    /// Index of code and PIN. Comes first.
     pub blind_index: BlindIndex,
-    /// Of the code with any PIN, if the product's vouchers are identified by it.
+    /// Index of the code with any PIN, if the product's vouchers are identified by it.
     pub code_index: Option<BlindIndex>,
 }
 
@@ -80,7 +80,7 @@ impl Stock {
     /// Removes vouchers from sale. Idempotent.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer. Part of the vouchers may be void.
+    /// Part of the vouchers may be void.
     #[boxed]
     pub async fn void(
         &self,
@@ -156,7 +156,7 @@ impl Stock {
     }
 }
 
-/// In stock id order, the lock order of commits.
+/// Locks by stock id, as commits do.
 async fn void_chunks(connection: &mut PgConnection, chunks: &[i64]) -> Result<u64, sqlx::Error> {
     let voided = sqlx::query!(
         "INSERT INTO allocations (stock_id, withdrawal_reason)

@@ -33,9 +33,6 @@ const MAX_CLOCK_SKEW: &str = "interval '1 minute'";
 
 impl Transactions {
     /// Lists up to `limit` ledger entries of a partner after the cursor, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,

@@ -28,9 +28,6 @@ pub struct WebhookSecretRotation {
 
 impl Webhooks {
     /// Removes an endpoint and its deliveries. Returns `false` if it does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn remove(
         &self,
@@ -72,9 +69,6 @@ impl Webhooks {
     }
 
     /// Sets a new secret and returns until when the old one signs in addition, or `None` if the endpoint does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn rotate_secret(
         &self,
@@ -108,9 +102,6 @@ impl Webhooks {
 
     /// Enables an endpoint, no matter if the partner or a 410 response disabled it, and makes its deliveries due at once.
     /// `None` if the endpoint does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn enable(
         &self,

@@ -72,9 +72,6 @@ pub struct Webhooks(pub(super) Database);
 
 impl Webhooks {
     /// Lists the endpoints of a partner, oldest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list_by_partner(&self, partner_id: PartnerId) -> Result<Vec<Webhook>, StoreError> {
         let statement = select_webhooks!("WHERE w.partner_id = $1 ORDER BY w.webhook_id", partner_id as _);
@@ -82,9 +79,6 @@ impl Webhooks {
     }
 
     /// Finds an endpoint, of this partner if given.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find(
         &self,
@@ -95,9 +89,6 @@ impl Webhooks {
     }
 
     /// Lists up to `limit` endpoints older than `before`, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn list(
         &self,
@@ -124,9 +115,6 @@ impl Webhooks {
     }
 
     /// Finds URL and sealed secrets of an endpoint, for a test delivery.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn find_target(
         &self,

@@ -50,9 +50,6 @@ pub enum PutWebhookOutcome {
 
 impl Webhooks {
     /// Registers or updates an endpoint.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn put(
         &self,

@@ -18,9 +18,6 @@ impl Webhooks {
     ///
     /// Only a failing endpoint is leased anew, because its holder waits for a time that it read before. One that works keeps its
     /// lease, so that its attempts in flight are not repeated: its holder reads the due rows after the next poll.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
     #[boxed]
     pub async fn retry(
         &self,

@@ -15,7 +15,7 @@ pub(super) type Nullable<T> = Option<T>;
 pub(super) struct Timestamp(#[serde(with = "vouchsafe_domain::timestamp")] pub(super) OffsetDateTime);
 
 impl Timestamp {
-    /// In UTC, as stored: whole microseconds.
+    /// Converts to what is stored: UTC in whole microseconds.
     pub(super) fn to_utc(self) -> OffsetDateTime {
         truncate_to_micros(self.0.to_offset(UtcOffset::UTC))
     }
@@ -30,7 +30,7 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
-/// Like [`deserialize_some`], for whole numbers.
+/// Reads a whole number as [`deserialize_some`] reads other values.
 pub(super) fn deserialize_some_whole_number<'de, T, D>(
     deserializer: D,
 ) -> Result<Option<Nullable<T>>, D::Error>
@@ -41,7 +41,7 @@ where
     whole_number::optional(deserializer).map(Some)
 }
 
-/// Like [`deserialize_some`], for objects only: a derived `Deserialize` also accepts an array of the field values.
+/// Reads an object only: a derived `Deserialize` also accepts an array of the field values.
 pub(super) fn deserialize_some_object<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     T: Deserialize<'de>,
@@ -50,7 +50,7 @@ where
     JsonObject::deserialize(deserializer).map(|JsonObject(value)| Some(value))
 }
 
-/// Like [`deserialize_some_object`], but accepts `null`.
+/// Reads an object as [`deserialize_some_object`] does, or `null`.
 pub(super) fn deserialize_nullable_object<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     T: Deserialize<'de>,

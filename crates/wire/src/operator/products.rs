@@ -28,10 +28,10 @@ pub(super) const MAX_DENOMINATIONS: usize = 200;
 /// More than there are countries.
 pub(super) const MAX_COUNTRIES: usize = 300;
 
-/// In characters.
+/// Characters.
 pub(super) const MAX_BRAND: usize = 100;
 
-/// In characters: a few printed pages.
+/// Characters: a few printed pages.
 pub(super) const MAX_REDEMPTION_TEXT: usize = 20_000;
 
 /// A century; longer is a mistake.

@@ -4,13 +4,13 @@ use vouchsafe_domain::identifier;
 
 use crate::error_body::InvalidRequest;
 
-/// In characters.
+/// Characters.
 pub(super) const MAX_NAME: usize = 200;
 
-/// In characters. Every response with the timeline contains the reason.
+/// Characters. Every response with the timeline contains the reason.
 pub(super) const MAX_REASON: usize = 500;
 
-/// In characters, as for an order.
+/// Characters, as for an order.
 pub(super) const MAX_REFERENCE: usize = 128;
 
 /// Trims a display name and checks it: 1 to 200 characters, no control characters.

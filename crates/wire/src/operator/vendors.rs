@@ -37,7 +37,7 @@ operations! {
         post("/purchases/{purchase_id}/end", Role::Operator, Never, "endPurchase", "End a purchase");
 }
 
-/// In bytes: tokens with claims take a few KiB, and the credential must fit into a header.
+/// Bytes: tokens with claims take a few KiB, and the credential must fit into a header.
 pub(super) const MAX_CREDENTIAL: usize = 4_096;
 
 /// A vendor and its circuit breaker.
@@ -163,7 +163,7 @@ impl VendorRequest {
     }
 }
 
-/// Only for the request: no response contains the credential.
+/// Serializes the request: no response contains the credential.
 fn serialize_secret<S: Serializer>(secret: &Option<SecretString>, serializer: S) -> Result<S::Ok, S::Error> {
     secret.as_ref().map(expose).serialize(serializer)
 }

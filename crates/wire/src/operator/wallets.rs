@@ -41,7 +41,7 @@ operations! {
         .errors(&[Code::StepUpRequired, Code::InsufficientFunds, Code::IdempotencyInProgress, Code::IdempotencyKeyReused]);
 }
 
-/// In minor units: thousands of postings do not overflow a balance.
+/// Minor units: thousands of postings do not overflow a balance.
 const MAX_AMOUNT: i64 = 1_000_000_000_000_000;
 
 /// Amount to post to a wallet.

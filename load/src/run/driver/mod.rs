@@ -61,7 +61,7 @@ pub struct LoadPlan {
     /// Maximum number of orders with request and response for the audit.
     pub samples: usize,
     pub history: RunHistory,
-    /// Where lives of orders learn of their events; others need none.
+    /// Lives of orders learn of their events here; others need none.
     pub events: Option<Arc<EventArrivals>>,
 }
 

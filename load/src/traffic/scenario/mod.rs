@@ -156,7 +156,7 @@ pub struct ScarceSkus {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrderForm {
-    /// Relative to the other weights.
+    /// Share of the sum of all weights.
     pub weight: f64,
     pub skus: usize,
     pub quantity: u32,
@@ -177,7 +177,7 @@ impl fmt::Display for OrderForm {
 #[serde(deny_unknown_fields)]
 pub struct RequestShare {
     pub kind: RequestKind,
-    /// Relative to the other weights.
+    /// Share of the sum of all weights.
     pub weight: f64,
 }
 
@@ -195,7 +195,7 @@ pub struct OpenConsoles {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PauseSchedule {
-    /// From the end of one pause to the start of the next, in milliseconds.
+    /// Milliseconds from the end of one pause to the start of the next.
     pub every_ms: u64,
     /// Length of each pause, in milliseconds.
     pub for_ms: u64,

@@ -22,7 +22,7 @@ pub(crate) struct Operator {
     pub(super) role: Role,
     /// The session of a browser, or the one that issued the bearer token: what the operator issues for the own account must not outlast it.
     pub(super) session: Option<SessionSpan>,
-    /// Of the same session. A token that a session has issued is as far from the authentication as the session.
+    /// Authentication of the same session. A token that a session has issued is as old as that.
     pub(super) authentication: Option<SessionAuthentication>,
 }
 

@@ -209,7 +209,7 @@ struct ImportStream {
     target: ImportTarget,
     policy: RowPolicy,
     blocks: LineBlocks,
-    /// Absent while a block is being read.
+    /// `None` while a block is read.
     list: Option<VoucherList>,
     has_ended: bool,
 }

@@ -97,7 +97,7 @@ fn observed_products(request: &HttpRequest, order: &RequestedOrder) -> Vec<Strin
     lines.map(|line| line.product_id.clone()).collect()
 }
 
-/// With `Prefer: wait=N` a long poll.
+/// A long poll with `Prefer: wait=N`.
 pub(super) async fn get(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,

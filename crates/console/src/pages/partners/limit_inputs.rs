@@ -2,7 +2,7 @@
 
 use crate::page::{Input, InputKind};
 
-/// Of each credential.
+/// Limits of each credential.
 pub(super) const LIMITS: [Input; 4] = [
     limit("limits.orders", "Orders"),
     limit("limits.general", "General"),
@@ -10,7 +10,7 @@ pub(super) const LIMITS: [Input; 4] = [
     limit("limits.vouchers", "Reads of codes"),
 ];
 
-/// Of all credentials together.
+/// Limits of all credentials together.
 pub(super) const CEILINGS: [Input; 4] = [
     ceiling("ceilings.orders", "Orders"),
     ceiling("ceilings.general", "General"),

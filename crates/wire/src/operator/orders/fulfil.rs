@@ -16,7 +16,7 @@ use crate::json::{JsonObject, SecretText};
 use crate::operator::stock::row::{DamagePolicy, RowError, RowPolicy, VoucherFields, VoucherRow};
 use crate::operator::stock::voucher_list::ListedVoucher;
 
-/// As many as an order may have.
+/// An order has no more.
 pub(in crate::operator) const MAX_VOUCHERS: usize = 1_000;
 
 /// Vouchers for an order.

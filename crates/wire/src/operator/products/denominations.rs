@@ -7,7 +7,7 @@ use vouchsafe_domain::product::DenominationRange;
 
 use super::{FieldErrors, MAX_DENOMINATIONS};
 
-/// In minor units: 1,000 vouchers of it, the most in an order, do not overflow.
+/// Minor units: 1,000 vouchers of it, the most in an order, do not overflow.
 const MAX_DENOMINATION: i64 = 1_000_000_000_000;
 
 /// Range of face values in equal steps.

@@ -73,7 +73,7 @@ pub struct RecordReader {
 }
 
 impl RecordReader {
-    /// For records of this day.
+    /// Takes records of this day.
     #[must_use]
     pub const fn new(day: Date) -> Self {
         Self {

@@ -177,7 +177,7 @@ pub struct ImportQuery {
     pub accept_as_is: bool,
 }
 
-/// In characters.
+/// Characters.
 const MAX_BATCH_NAME: usize = 128;
 
 /// The name of a batch, by default the time of its import.

@@ -57,7 +57,7 @@ pub enum DamagePolicy {
 }
 
 impl DamagePolicy {
-    /// From the option of a request.
+    /// Takes the option of a request.
     #[must_use]
     pub const fn new(accept_as_is: bool) -> Self {
         if accept_as_is {

@@ -59,7 +59,7 @@ pub struct NamedCode {
     pub pin: Option<String>,
 }
 
-/// Without the code.
+/// Leaves out the code.
 impl fmt::Debug for NamedCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("NamedCode(***)")

@@ -39,7 +39,7 @@ struct OpenRecord {
 pub struct TableReader<const N: usize> {
     schema: Schema<N>,
     format: Format,
-    /// Of CSV, once its first line is read.
+    /// Columns of CSV, once its first line is read.
     columns: Option<Columns<N>>,
     is_empty: bool,
     notices: Vec<Notice>,

@@ -73,7 +73,7 @@ impl CapError {
     }
 }
 
-/// From 1, so that a client that waits for so long has reached the next day.
+/// At least 1, so that a client that waits for so long has reached the next day.
 fn seconds_until_midnight(now: OffsetDateTime) -> u32 {
     let (hour, minute, second) = now.to_offset(UtcOffset::UTC).to_hms();
     DAY_S - (u32::from(hour) * 3_600 + u32::from(minute) * 60 + u32::from(second))

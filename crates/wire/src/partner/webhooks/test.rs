@@ -51,7 +51,7 @@ pub struct WebhookTestAttempt {
 
 /// The deliveries of a test: result and duration of each.
 pub struct TestAttempts {
-    /// With an invalid signature. Sandbox only.
+    /// Result of an event with an invalid signature. Sandbox only.
     pub wrong_signature: Option<(SendResult, Duration)>,
     pub valid: (SendResult, Duration),
     /// The repeated delivery. Sandbox only, if the first was accepted.
