@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 use vouchsafe_load::deployment::{TestDeployment, run_in_new_deployment};
-use vouchsafe_load::report::{RunReport, Verdict, check_output_file, write_output_file};
+use vouchsafe_load::report::{RunReport, Verdict, check_output_file, draw_flame_graph, write_output_file};
 use vouchsafe_load::scenario_run::prefill::{PrefillSizes, prefill_deployment};
 use vouchsafe_load::scenario_run::{GeneratorOptions, run_scenario};
 use vouchsafe_load::traffic::pace::Pace;
@@ -27,7 +27,7 @@ pub(crate) struct ScenarioArgs {
     /// proportion
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     prefill_orders: Option<u64>,
-    /// Also sample the service with perf and write its folded stacks, for a flame graph
+    /// Also sample the service with perf and write a flame graph to an .svg file, or folded stacks to any other
     #[arg(long, value_name = "FILE")]
     stacks: Option<PathBuf>,
     #[command(flatten)]
@@ -84,7 +84,13 @@ pub(crate) fn command(args: &ScenarioArgs) -> anyhow::Result<Verdict> {
     }
     if let Some(path) = &args.stacks {
         let stacks: String = runs.iter().filter_map(|run| run.stacks.as_deref()).collect();
-        write_output_file(path, stacks.as_bytes())?;
+        let is_graph = path.extension().is_some_and(|extension| extension == "svg");
+        let content = if is_graph {
+            draw_flame_graph(&stacks)
+        } else {
+            stacks
+        };
+        write_output_file(path, content.as_bytes())?;
     }
     args.report.publish(runs, baseline.as_ref())
 }

@@ -5,6 +5,7 @@
 pub mod baseline;
 mod chart;
 pub(crate) mod figures;
+mod flame_graph;
 mod histogram_log;
 mod html;
 mod output_file;
@@ -31,6 +32,7 @@ use crate::resources::proc::Component;
 use crate::run::metrics::RunMetrics;
 use crate::run::resource_monitor::ResourceUsage;
 
+pub use self::flame_graph::draw_flame_graph;
 pub use self::output_file::{check_output_file, write_output_file};
 pub use self::verdict::Verdict;
 

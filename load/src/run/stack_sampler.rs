@@ -1,5 +1,5 @@
-//! Sampling profile of the service with Linux `perf`, as folded stacks: a line per stack with its number of samples, which flame graph
-//! programs read. The software clock works in virtual machines, too.
+//! Sampling profile of the service with Linux `perf`, as folded stacks: a line per stack with its number of samples, from which a flame
+//! graph is drawn. The software clock works in virtual machines, too.
 //!
 //! Rule: a profiled run says what takes time and not how much: sampling copies part of each stack.
 
