@@ -59,7 +59,7 @@ impl Frame {
                     g {
                         title { (name) ": " (callee.samples) " samples, " (format!("{:.2} %", width / WIDTH * 100.0)) }
                         rect x=(format!("{left:.1}")) y=(row as f64 * ROW) width=(format!("{width:.1}")) height=(ROW - 1.0)
-                            fill=(color(name));
+                            fill=(color(name)) {}
                         text x=(format!("{:.1}", left + 3.0)) y=(row as f64 * ROW + 12.0) { (fitting(name, width)) }
                     }
                     (callee.draw_callees(left, row + 1, unit))
@@ -109,7 +109,12 @@ mod tests {
             "{image}"
         );
         assert!(image.contains(r#"x="900.0" y="32" width="300.0""#), "{image}");
-        assert!(image.starts_with("<svg ") && image.ends_with("</svg>"));
+        // A viewer of images reads XML: each element is closed.
+        for element in ["svg", "g", "title", "rect", "text"] {
+            let count = |tag: String| image.matches(&tag).count();
+            let opened = count(format!("<{element} ")) + count(format!("<{element}>"));
+            assert_eq!(opened, count(format!("</{element}>")), "{element}: {image}");
+        }
     }
 
     #[test]
