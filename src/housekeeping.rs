@@ -9,11 +9,13 @@ mod sampler;
 mod security_events;
 mod stock_metrics;
 
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use actix_web::web;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::{info, warn};
+use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_store::StoreError;
 use vouchsafe_store::{KeySweep, LEASE_S, PartitionChanges, RecentChanges};
 
@@ -53,6 +55,26 @@ pub(crate) fn ticker(period: Duration) -> Interval {
     tick
 }
 
+/// Runs a job once per period and logs `failed` when it fails. Never returns.
+async fn every(
+    period: Duration,
+    failed: &'static str,
+    mut job: impl AsyncFnMut() -> anyhow::Result<()>,
+) -> Infallible {
+    let mut tick = ticker(period);
+    loop {
+        tick.tick().await;
+        attempt(failed, job()).await;
+    }
+}
+
+/// Logs `failed` when the work fails.
+async fn attempt<T>(failed: &'static str, work: impl Future<Output = Result<T, impl Into<anyhow::Error>>>) {
+    if let Err(error) = work.await {
+        warn!(error.message = describe_chain(&*error.into()), "{failed}");
+    }
+}
+
 /// Renews the lease, and with it the service manager's watchdog; returns when a later start of this node has taken over.
 pub(crate) async fn renew_lease(service: &Service) {
     let mut tick = ticker(LEASE_RENEWAL_INTERVAL);
@@ -73,8 +95,8 @@ pub(crate) async fn renew_lease(service: &Service) {
 }
 
 /// Runs all other background tasks. Never returns.
-pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
-    tokio::join!(
+pub(crate) async fn run_housekeeping(service: &web::Data<Service>) -> Infallible {
+    let (never, ..) = tokio::join!(
         poll_changes(service),
         service.shared_limits.run(),
         log_suppressed_refusals(service),
@@ -92,9 +114,10 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
         sampler::sample(service),
         service.engine.share_stock()
     );
+    never
 }
 
-async fn poll_changes(service: &web::Data<Service>) {
+async fn poll_changes(service: &web::Data<Service>) -> Infallible {
     let mut tick = ticker(CHANGE_POLL_INTERVAL);
     let mut applied: Option<RecentChanges> = None;
     loop {
@@ -113,17 +136,18 @@ async fn poll_changes(service: &web::Data<Service>) {
     }
 }
 
-async fn log_suppressed_refusals(service: &Service) {
-    let mut tick = ticker(REFUSAL_INTERVAL);
-    loop {
-        tick.tick().await;
+async fn log_suppressed_refusals(service: &Service) -> Infallible {
+    every(REFUSAL_INTERVAL, "cannot log suppressed refusals", async || {
         service.refusals.log_suppressed(service.clock.monotonic());
-    }
+        Ok(())
+    })
+    .await
 }
 
-async fn purge(service: &Service) {
-    let mut tick = ticker(PURGE_INTERVAL);
+async fn purge(service: &Service) -> Infallible {
     let mut key_sweep = KeySweep::default();
+    let jobs = &service.job_store;
+    let mut tick = ticker(PURGE_INTERVAL);
     loop {
         tick.tick().await;
         service.rate_limits.evict_idle(service.clock.monotonic());
@@ -131,80 +155,80 @@ async fn purge(service: &Service) {
         service.partner_clients.evict_idle();
         service.operator_clients.evict_idle();
         service.registry.evict_ended(service.clock.now());
-        if let Err(error) = service.job_store.responses.purge_expired(&mut key_sweep).await {
-            warn!(error.message = %error, "cannot purge expired idempotency keys");
-        }
-        if let Err(error) = service.job_store.partners.purge_usage().await {
-            warn!(error.message = %error, "cannot purge old counters of caps");
-        }
-        if let Err(error) = service.job_store.credentials.purge_ended().await {
-            warn!(error.message = %error, "cannot purge ended credentials");
-        }
-        if let Err(error) = service.shared_limits.purge().await {
-            warn!(error.message = %error, "cannot purge old counts of rate limits");
-        }
-        if let Err(error) = service.node.purge_stock_demands().await {
-            warn!(error.message = %error, "cannot purge ended stock demands");
-        }
-        if let Err(error) = service.job_store.deliveries.purge_ended().await {
-            warn!(error.message = %error, "cannot purge old deliveries");
-        }
-        if let Err(error) = service.job_store.change_requests.expire().await {
-            warn!(error.message = %error, "cannot end expired change requests");
-        }
-        if let Err(error) = service.job_store.change_requests.purge_ended().await {
-            warn!(error.message = %error, "cannot purge old change requests");
-        }
-        if let Err(error) = service.job_store.operators.purge_sessions().await {
-            warn!(error.message = %error, "cannot purge ended sessions of operators");
-        }
-        if let Err(error) = service.job_store.operators.purge_tokens().await {
-            warn!(error.message = %error, "cannot purge ended operator tokens");
-        }
-        if let Err(error) = service
-            .job_store
-            .waiting_orders
-            .expedite_after_clock_change()
-            .await
-        {
-            warn!(error.message = %error, "cannot expedite waiting orders after a clock change");
-        }
-        if let Err(error) = service.job_store.purchases.expedite_after_clock_change().await {
-            warn!(error.message = %error, "cannot expedite purchases after a clock change");
-        }
-        if let Err(error) = service.job_store.stock.purge_sold().await {
-            warn!(error.message = %error, "cannot purge old counts of sold vouchers");
-        }
-        maintain_attempt_log(service).await;
+        let keys = jobs.responses.purge_expired(&mut key_sweep);
+        attempt("cannot purge expired idempotency keys", keys).await;
+        attempt("cannot purge old counters of caps", jobs.partners.purge_usage()).await;
+        attempt("cannot purge ended credentials", jobs.credentials.purge_ended()).await;
+        attempt(
+            "cannot purge old counts of rate limits",
+            service.shared_limits.purge(),
+        )
+        .await;
+        attempt(
+            "cannot purge ended stock demands",
+            service.node.purge_stock_demands(),
+        )
+        .await;
+        attempt("cannot purge old deliveries", jobs.deliveries.purge_ended()).await;
+        attempt(
+            "cannot end expired change requests",
+            jobs.change_requests.expire(),
+        )
+        .await;
+        attempt(
+            "cannot purge old change requests",
+            jobs.change_requests.purge_ended(),
+        )
+        .await;
+        attempt(
+            "cannot purge ended sessions of operators",
+            jobs.operators.purge_sessions(),
+        )
+        .await;
+        attempt(
+            "cannot purge ended operator tokens",
+            jobs.operators.purge_tokens(),
+        )
+        .await;
+        let orders = jobs.waiting_orders.expedite_after_clock_change();
+        attempt("cannot expedite waiting orders after a clock change", orders).await;
+        let purchases = jobs.purchases.expedite_after_clock_change();
+        attempt("cannot expedite purchases after a clock change", purchases).await;
+        attempt(
+            "cannot purge old counts of sold vouchers",
+            jobs.stock.purge_sold(),
+        )
+        .await;
+        attempt(
+            "cannot maintain the log of delivery attempts",
+            maintain_attempt_log(service),
+        )
+        .await;
     }
 }
 
-async fn maintain_attempt_log(service: &Service) {
-    let changes = service
-        .job_store
-        .deliveries
-        .maintain_attempt_partitions(service.delivery_log_days);
-    match changes.await {
-        Ok(PartitionChanges { dropped, busy }) if dropped + busy > 0 => {
-            info!(
-                partitions.dropped = dropped,
-                partitions.busy = busy,
-                "old delivery attempts purged"
-            );
-        }
-        Ok(_) => {}
-        Err(error) => warn!(error.message = %error, "cannot maintain the log of delivery attempts"),
+async fn maintain_attempt_log(service: &Service) -> Result<(), StoreError> {
+    let deliveries = &service.job_store.deliveries;
+    let PartitionChanges { dropped, busy } = deliveries
+        .maintain_attempt_partitions(service.delivery_log_days)
+        .await?;
+    if dropped + busy > 0 {
+        info!(
+            partitions.dropped = dropped,
+            partitions.busy = busy,
+            "old delivery attempts purged"
+        );
     }
+    Ok(())
 }
 
-async fn expire_stock(service: &Service) {
-    let mut tick = ticker(EXPIRY_INTERVAL);
-    loop {
-        tick.tick().await;
-        if let Err(error) = expire_all_stock(service).await {
-            warn!(error.message = %error, "cannot take expired vouchers out of sale");
-        }
-    }
+async fn expire_stock(service: &Service) -> Infallible {
+    every(
+        EXPIRY_INTERVAL,
+        "cannot take expired vouchers out of sale",
+        async || Ok(expire_all_stock(service).await?),
+    )
+    .await
 }
 
 /// Takes expired vouchers out of sale in batches, one transaction each, and notifies the shelves.
@@ -223,33 +247,26 @@ async fn expire_all_stock(service: &Service) -> Result<(), StoreError> {
     }
 }
 
-async fn count_stock(service: &Service) {
-    let mut tick = ticker(COUNT_INTERVAL);
-    loop {
-        tick.tick().await;
-        loop {
-            let started = Instant::now();
-            match service.job_store.stock.count_emptied_chunks().await {
-                // A backlog takes at most half of a CPU.
-                Ok(true) => tokio::time::sleep(started.elapsed()).await,
-                Ok(false) => break,
-                Err(error) => {
-                    warn!(error.message = %error, "cannot count emptied chunks");
-                    break;
-                }
-            }
+async fn count_stock(service: &Service) -> Infallible {
+    every(COUNT_INTERVAL, "cannot count emptied chunks", async || {
+        let mut started = Instant::now();
+        while service.job_store.stock.count_emptied_chunks().await? {
+            // A backlog takes at most half of a CPU.
+            tokio::time::sleep(started.elapsed()).await;
+            started = Instant::now();
         }
-    }
+        Ok(())
+    })
+    .await
 }
 
-async fn write_checkpoints(service: &Service) {
-    let mut tick = ticker(CHECKPOINT_INTERVAL);
-    loop {
-        tick.tick().await;
-        if let Err(error) = write_due_checkpoints(service).await {
-            warn!(error.message = %error, "cannot write an audit checkpoint");
-        }
-    }
+async fn write_checkpoints(service: &Service) -> Infallible {
+    every(
+        CHECKPOINT_INTERVAL,
+        "cannot write an audit checkpoint",
+        async || Ok(write_due_checkpoints(service).await?),
+    )
+    .await
 }
 
 async fn write_due_checkpoints(service: &Service) -> Result<(), StoreError> {

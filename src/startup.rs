@@ -219,11 +219,11 @@ async fn run_service(
         }
         () = service.engine.wait_until_superseded() => true,
         () = renew_lease(&service) => true,
-        () = run_housekeeping(&service) => true,
-        () = certificates.follow_files(&service.metrics) => true,
-        () = service.procurement.run() => true,
-        () = reconciliation.run() => true,
-        () = poller.run() => true,
+        never = run_housekeeping(&service) => match never {},
+        never = certificates.follow_files(&service.metrics) => match never {},
+        never = service.procurement.run() => match never {},
+        never = reconciliation.run() => match never {},
+        never = poller.run() => match never {},
     };
     if superseded {
         error!("a later start of this node has taken over; exiting");

@@ -1,5 +1,6 @@
 //! The engine of one node: its actors, journal and idempotency keys.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -122,7 +123,7 @@ impl Engine {
     }
 
     /// Releases stock that orders on other nodes wait for. Never returns.
-    pub async fn share_stock(&self) {
+    pub async fn share_stock(&self) -> Infallible {
         let mut tick = interval(DEMAND_POLL_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

@@ -1,13 +1,13 @@
 //! Data keys in the background: keys of other nodes, the next key when the active one is old, wrapping keys that work again, and
 //! re-encryption of old codes.
 
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use actix_web::web;
-use tracing::{info, warn};
-use vouchsafe_domain::error_chain::describe_chain;
+use tracing::info;
 
-use super::ticker;
+use super::every;
 use crate::service::Service;
 
 /// A sixth of the time that a re-encryption leaves to the nodes to load a new key.
@@ -23,52 +23,48 @@ const REENCRYPTION_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_PAUSE: Duration = Duration::from_millis(100);
 
 /// Loads data keys of other nodes, and creates the next one in time.
-pub(super) async fn refresh_keys(service: &Service) {
-    let mut tick = ticker(REFRESH_INTERVAL);
-    loop {
-        tick.tick().await;
-        if let Err(error) = service.keyring.refresh(service.max_data_key_age).await {
-            warn!(error.message = %error, "cannot refresh the data keys");
-        }
-    }
+pub(super) async fn refresh_keys(service: &Service) -> Infallible {
+    every(REFRESH_INTERVAL, "cannot refresh the data keys", async || {
+        Ok(service.keyring.refresh(service.max_data_key_age).await?)
+    })
+    .await
 }
 
 /// Probes wrapping keys that did not work at the start, and reports those that work again, so that a rotation may use them. Apart from
 /// [`refresh_keys`], which a key manager that hangs must not delay.
-pub(super) async fn probe_wrapping_keys(service: &Service) {
+pub(super) async fn probe_wrapping_keys(service: &Service) -> Infallible {
     let failing = || service.keyring.failing_wrapping_keys().len();
     service.metrics.record_failing_wrapping_keys(failing());
     let mut reported = failing();
-    let mut tick = ticker(PROBE_INTERVAL);
     // The start has probed all keys.
-    tick.tick().await;
-    loop {
-        tick.tick().await;
-        let working = service.keyring.probe_failing_wrapping_keys().await;
-        service.metrics.record_failing_wrapping_keys(failing());
-        if failing() == reported {
-            continue;
-        }
-        let nodes = &service.job_store.nodes;
-        match nodes.report_wrapping_keys(service.node.identity(), working).await {
-            Ok(()) => reported = failing(),
-            Err(error) => warn!(error.message = %error, "cannot report the wrapping keys that work"),
-        }
-    }
+    tokio::time::sleep(PROBE_INTERVAL).await;
+    every(
+        PROBE_INTERVAL,
+        "cannot report the wrapping keys that work",
+        async || {
+            let working = service.keyring.probe_failing_wrapping_keys().await;
+            service.metrics.record_failing_wrapping_keys(failing());
+            if failing() != reported {
+                let nodes = &service.job_store.nodes;
+                nodes
+                    .report_wrapping_keys(service.node.identity(), working)
+                    .await?;
+                reported = failing();
+            }
+            Ok(())
+        },
+    )
+    .await
 }
 
 /// Encrypts old codes again on request.
-pub(super) async fn reencrypt_codes(service: &Service) {
-    let mut tick = ticker(REENCRYPTION_INTERVAL);
-    loop {
-        tick.tick().await;
-        if let Err(error) = reencrypt_all(service).await {
-            warn!(
-                error.message = describe_chain(&*error),
-                "cannot encrypt old codes again"
-            );
-        }
-    }
+pub(super) async fn reencrypt_codes(service: &Service) -> Infallible {
+    every(
+        REENCRYPTION_INTERVAL,
+        "cannot encrypt old codes again",
+        async || reencrypt_all(service).await,
+    )
+    .await
 }
 
 async fn reencrypt_all(service: &Service) -> anyhow::Result<()> {

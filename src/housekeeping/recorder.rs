@@ -3,6 +3,7 @@
 //! Writes queued notes to the database and reads those of other nodes. Notes stay queued until they are written; a note
 //! written twice after an unknown outcome counts once.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use tracing::warn;
@@ -29,7 +30,7 @@ const STARTUP_LOOKBACK: time::Duration =
 const BATCH_SIZE: usize = 256;
 
 /// Runs for the lifetime of the service; does nothing in production. Never returns.
-pub(crate) async fn run_recorder(service: &Service) {
+pub(crate) async fn run_recorder(service: &Service) -> Infallible {
     let Some(observer) = &service.certification else {
         return std::future::pending().await;
     };

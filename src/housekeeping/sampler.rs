@@ -1,5 +1,6 @@
 //! Sampler of the live figures.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -20,12 +21,14 @@ const SCAN_SHARE: u32 = 100;
 
 /// Samples the traffic each second. Scans the actors each tenth second and, if somebody follows the feed, each second or as often as
 /// [`SCAN_SHARE`] permits. Never returns.
-pub(super) async fn sample(service: &Service) {
+pub(super) async fn sample(service: &Service) -> Infallible {
     let mut tick = ticker(SAMPLE_INTERVAL);
     let mut actors = LiveActors::default();
     let mut next_scan = Instant::now();
-    for second in (0..ACTOR_READING).cycle() {
+    let mut second = 0;
+    loop {
         tick.tick().await;
+        second = (second + 1) % ACTOR_READING;
         let traffic = service.metrics.traffic();
         let sample = service.live.record(traffic, &service.engine, service.clock.now());
         let is_reading = second == 0;

@@ -1,6 +1,7 @@
 //! Audit entries of security events.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::mem;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use tracing::warn;
 use vouchsafe_security::security_event::SecurityEventReason;
 use vouchsafe_store::ForgedGrant;
 
-use super::ticker;
+use super::every;
 use crate::service::Service;
 
 /// Delay of the first audit entry about a client; a crash meanwhile loses it.
@@ -20,22 +21,24 @@ const FORGED_GRANT_INTERVAL: Duration = Duration::from_hours(1);
 /// Rows without a valid HMAC that have an audit entry in this time: somebody who plants more does not flood the audit log.
 const MAX_FORGED_GRANTS: usize = 1_000;
 
-pub(super) async fn audit(service: &Service) {
-    let mut tick = ticker(SECURITY_EVENT_INTERVAL);
+pub(super) async fn audit(service: &Service) -> Infallible {
     let mut forged = ForgedGrants::default();
-    loop {
-        tick.tick().await;
-        forged.audit(service).await;
-        let due = service.security_events.take_due(service.clock.monotonic());
-        if due.is_empty() {
-            continue;
-        }
-        let written = service.job_store.audit_log.write_security_events(due.clone());
-        if let Err(error) = written.await {
-            warn!(error.message = %error, "cannot write audit entries of security events");
-            service.security_events.put_back(due);
-        }
-    }
+    every(
+        SECURITY_EVENT_INTERVAL,
+        "cannot write audit entries of security events",
+        async || {
+            forged.audit(service).await;
+            let due = service.security_events.take_due(service.clock.monotonic());
+            if due.is_empty() {
+                return Ok(());
+            }
+            let written = service.job_store.audit_log.write_security_events(due.clone());
+            Ok(written
+                .await
+                .inspect_err(|_| service.security_events.put_back(due))?)
+        },
+    )
+    .await
 }
 
 /// Rows without a valid HMAC, by their audit entries.

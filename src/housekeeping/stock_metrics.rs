@@ -1,10 +1,9 @@
 //! Periodic update of the stock metrics, of the SKUs with little stock, and of the numbers of sold vouchers, from which the sales of a week follow.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
-use tracing::warn;
-
-use super::ticker;
+use super::every;
 use crate::live::{is_low, keep_lowest};
 use crate::metrics::StockTotals;
 use crate::service::Service;
@@ -17,15 +16,12 @@ const STOCK_LEVEL_INTERVAL: Duration = Duration::from_secs(60);
 const STOCK_LEVEL_PAGE: usize = 1_000;
 
 /// Updates the stock metrics. Never returns.
-pub(super) async fn measure_stock(service: &Service) {
-    let mut tick = ticker(STOCK_LEVEL_INTERVAL);
-    loop {
-        tick.tick().await;
-        match total_stock(service).await {
-            Ok(totals) => service.metrics.stock().set(&totals),
-            Err(error) => warn!(error.message = %error, "cannot read stock levels"),
-        }
-    }
+pub(super) async fn measure_stock(service: &Service) -> Infallible {
+    every(STOCK_LEVEL_INTERVAL, "cannot read stock levels", async || {
+        service.metrics.stock().set(&total_stock(service).await?);
+        Ok(())
+    })
+    .await
 }
 
 async fn total_stock(service: &Service) -> Result<StockTotals, StoreError> {

@@ -1,5 +1,6 @@
 //! Certificates of the listeners: loaded at the start, and again when their files change.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ impl Certificates {
     }
 
     /// Uses changed files for new connections, forever.
-    pub(super) async fn follow_files(&self, metrics: &Metrics) {
+    pub(super) async fn follow_files(&self, metrics: &Metrics) -> Infallible {
         let listeners = [
             (PARTNER_LISTENER, &self.partners),
             (OPERATOR_LISTENER, &self.operators),

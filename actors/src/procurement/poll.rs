@@ -4,6 +4,7 @@
 //! a time. They do so in rounds: each SKU gets its share of a round, so a backlog of one SKU
 //! delays no other. While a round leaves work behind, the next one follows at once.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
@@ -50,12 +51,13 @@ impl Round {
 
 impl Procurement {
     /// Polls until dropped. Every step is complete or has no effect, so dropping the future is safe.
-    pub async fn run(&self) {
-        tokio::join!(self.poll_vendors(), self.poll_orders());
+    pub async fn run(&self) -> Infallible {
+        let (never, _) = tokio::join!(self.poll_vendors(), self.poll_orders());
+        never
     }
 
     /// Notifies the vendors' actors, independently of the progress of orders.
-    async fn poll_vendors(&self) {
+    async fn poll_vendors(&self) -> Infallible {
         let mut tick = interval(POLL_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -74,7 +76,7 @@ impl Procurement {
     /// Distributes reserved stock before it ends orders: available stock is used before anything is refunded. While another node
     /// distributes stock of a SKU, this one may end an order that waits for it; the commit of one of them then finds the order
     /// changed.
-    async fn poll_orders(&self) {
+    async fn poll_orders(&self) -> Infallible {
         let mut tick = interval(POLL_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut locks, mut round) = (None, Round::Finished);

@@ -9,6 +9,7 @@ mod file;
 mod metrics;
 mod settings;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,9 +82,11 @@ impl AuditExport {
         })
     }
 
-    /// Exports new lines in a loop. The targets do not wait for each other. Returns only without a target.
-    pub async fn run(&self) {
+    /// Exports new lines in a loop. The targets do not wait for each other. Never returns.
+    pub async fn run(&self) -> Infallible {
         join_all(self.targets.iter().map(|target| self.run_target(target))).await;
+        // Without a target.
+        std::future::pending().await
     }
 
     async fn run_target(&self, target: &Target) {

@@ -7,6 +7,7 @@
 //! While the database does not answer, each node admits its part of what remains. A node that is alone decides alone and publishes
 //! its counts for a node that joins and for its own restart.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,7 +158,7 @@ impl SharedLimits {
 
     /// Runs a round each second. Never returns.
     #[boxed]
-    pub async fn run(&self) {
+    pub async fn run(&self) -> Infallible {
         let mut tick = interval(ROUND_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

@@ -5,6 +5,7 @@
 //! endpoints, so that other processes get work.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
@@ -35,7 +36,7 @@ pub struct Poller<'a> {
 
 impl Poller<'_> {
     /// Runs for the lifetime of the service. Never returns.
-    pub async fn run(&self) {
+    pub async fn run(&self) -> Infallible {
         let mut tick = interval(POLL_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut roster, mut polls) = (EndpointRoster::default(), 0_u32);

@@ -4,6 +4,7 @@
 //! all: any failure is stored with the day, logged and counted, and the day is retried later.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,8 +88,9 @@ pub struct ReconciliationJob {
 
 impl ReconciliationJob {
     /// Runs for the lifetime of the service. Never returns.
-    pub async fn run(&self) {
-        tokio::join!(poll_due_days(self), count_due_days(self), update_metrics(self));
+    pub async fn run(&self) -> Infallible {
+        let (never, _, _) = tokio::join!(poll_due_days(self), count_due_days(self), update_metrics(self));
+        never
     }
 }
 
@@ -99,7 +101,7 @@ enum DayRecords<'v> {
 }
 
 /// Counts the allocations of due days, with or without a vendor that lists its sales.
-async fn count_due_days(job: &ReconciliationJob) {
+async fn count_due_days(job: &ReconciliationJob) -> Infallible {
     let mut tick = interval(POLL_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -118,7 +120,7 @@ async fn count_due_days(job: &ReconciliationJob) {
     }
 }
 
-async fn poll_due_days(job: &ReconciliationJob) {
+async fn poll_due_days(job: &ReconciliationJob) -> Infallible {
     let mut tick = interval(POLL_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut vendors = HashSet::new();
@@ -296,7 +298,7 @@ async fn connect(job: &ReconciliationJob, vendor_id: &str) -> Result<VendorAdapt
     adapter.await.map_err(unavailable)
 }
 
-async fn update_metrics(job: &ReconciliationJob) {
+async fn update_metrics(job: &ReconciliationJob) -> Infallible {
     let mut tick = interval(METRICS_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
