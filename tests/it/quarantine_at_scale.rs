@@ -134,7 +134,10 @@ async fn orders_go_on_while_much_stock_is_quarantined_and_released() {
         assert!(started.elapsed() < WAIT_TIMEOUT, "the failover is not detected");
     }
     println!("quarantined after {:?}", started.elapsed());
-    operator.restock(&other, 1_000, "2099-12-31").await;
+    // One for each part of the release, of 1,000 chunks.
+    let parts = volume("VOUCHSAFE_QUARANTINE_CHUNKS", CHUNKS) / 1_000;
+    let vouchers = usize::try_from(parts).unwrap() + 1_000;
+    operator.restock(&other, vouchers, "2099-12-31").await;
     codes.insert(buy_at_last(&mut partner, &other).await.0);
     println!(
         "stock that was imported since is sold after {:?}",

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use reqwest::{Client, Identity, RequestBuilder, StatusCode, Url};
 use serde::Deserialize;
+use vouchsafe_http_client::causes;
 use vouchsafe_security::secret_file;
 use vouchsafe_security::secure_url::is_loopback;
 use vouchsafe_wire::error_body::ErrorDetail;
@@ -120,12 +121,7 @@ pub(super) async fn send(request: RequestBuilder, url: &str, option: &str) -> an
 }
 
 pub(super) fn unreachable_error(error: &reqwest::Error, url: &str, option: &str) -> UnreachableError {
-    let mut reasons = Vec::new();
-    let mut source = std::error::Error::source(error);
-    while let Some(reason) = source {
-        reasons.push(reason.to_string());
-        source = reason.source();
-    }
+    let reasons: Vec<String> = causes(error).map(ToString::to_string).collect();
     if error.is_connect() {
         let reason = reasons
             .last()

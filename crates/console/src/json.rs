@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use vouchsafe_domain::json_depth::nesting_depth;
 
 /// More than a body of the API has. Each level of a value takes a frame of the stack, and an overflow would abort the process.
 const MAX_DEPTH: usize = 32;
@@ -23,7 +24,7 @@ pub(crate) enum Json {
 impl Json {
     /// A text that is not JSON, or is nested more deeply than [`MAX_DEPTH`], is null.
     pub(crate) fn parse(text: &[u8]) -> Self {
-        if depth_of(text) > MAX_DEPTH {
+        if nesting_depth(text) > MAX_DEPTH {
             return Self::Null;
         }
         serde_json::from_slice(text).unwrap_or(Self::Null)
@@ -123,26 +124,6 @@ impl<'de> Deserialize<'de> for Json {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         of_raw(&raw).map_err(serde::de::Error::custom)
     }
-}
-
-/// How deeply lists and objects are nested in a text.
-fn depth_of(text: &[u8]) -> usize {
-    let (mut depth, mut deepest) = (0_usize, 0);
-    let (mut is_in_text, mut is_escaped) = (false, false);
-    for byte in text {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if is_in_text => is_escaped = true,
-            b'"' => is_in_text = !is_in_text,
-            b'[' | b'{' if !is_in_text => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b']' | b'}' if !is_in_text => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
 }
 
 fn of_raw(raw: &RawValue) -> serde_json::Result<Json> {

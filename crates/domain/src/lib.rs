@@ -28,6 +28,7 @@ pub mod idempotency;
 pub mod identifier;
 pub mod ids;
 pub mod iso_date;
+pub mod json_depth;
 #[cfg(test)]
 mod label_tests;
 mod labels;

@@ -6,6 +6,8 @@ pub mod resolver;
 pub mod tls;
 pub mod url_policy;
 
+use std::error::Error;
+
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};
 
@@ -24,12 +26,13 @@ pub fn client_builder(url: &str) -> Result<ClientBuilder, rustls::Error> {
     })
 }
 
+/// The causes of an error, the innermost last.
+pub fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(error.source(), |&cause| cause.source())
+}
+
 /// The innermost cause of an error. The message of [`reqwest::Error`] itself has little more than the URL.
 #[must_use]
 pub fn root_cause(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
+    causes(error).last().unwrap_or(error).to_string()
 }

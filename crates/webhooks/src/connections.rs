@@ -4,12 +4,12 @@
 //! though nothing is wrong with the receiver: it is sent again on a new connection, within the same attempt.
 
 use std::collections::HashMap;
-use std::error::Error;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use reqwest::{Client, Request, RequestBuilder, Response, Url};
+use vouchsafe_http_client::causes;
 
 /// Idle connections are closed after this time, so that the host is resolved again.
 pub(crate) const IDLE_CONNECTION: Duration = Duration::from_secs(30);
@@ -85,15 +85,10 @@ fn is_closed(error: &reqwest::Error) -> bool {
     if error.is_timeout() || error.is_connect() {
         return false;
     }
-    let mut cause: Option<&(dyn Error + 'static)> = error.source();
-    while let Some(error) = cause {
-        if error
-            .downcast_ref::<hyper::Error>()
-            .is_some_and(|error| error.is_incomplete_message() || error.is_canceled() || error.is_closed())
-        {
-            return true;
-        }
-        if error.downcast_ref::<std::io::Error>().is_some_and(|error| {
+    causes(error).any(|cause| {
+        let is_ended =
+            |error: &hyper::Error| error.is_incomplete_message() || error.is_canceled() || error.is_closed();
+        let is_broken = |error: &std::io::Error| {
             matches!(
                 error.kind(),
                 ErrorKind::ConnectionReset
@@ -101,12 +96,9 @@ fn is_closed(error: &reqwest::Error) -> bool {
                     | ErrorKind::BrokenPipe
                     | ErrorKind::UnexpectedEof
             )
-        }) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+        };
+        cause.downcast_ref().is_some_and(is_ended) || cause.downcast_ref().is_some_and(is_broken)
+    })
 }
 
 #[cfg(test)]

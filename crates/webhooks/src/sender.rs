@@ -4,7 +4,6 @@
 //! connects to allowed addresses only ([`UrlPolicy`]). The status decides the outcome; the first bytes of
 //! the response body are kept, and a receiver that keeps sending is cut off.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,6 +24,7 @@ use vouchsafe_security::vault::seal::{WebhookSecret, sealed_key_id};
 use vouchsafe_security::webhook_signature::{SignatureHeaders, sign};
 use vouchsafe_store::keyring::Keyring;
 
+use vouchsafe_http_client::causes;
 use vouchsafe_http_client::resolver::{Resolver, system_lookup};
 use vouchsafe_http_client::url_policy::{UrlPolicy, UrlRejection};
 
@@ -367,8 +367,7 @@ fn fault_of_error(error: &reqwest::Error) -> DeliveryFault {
     if error.is_timeout() {
         return DeliveryFault::Timeout;
     }
-    let mut cause: Option<&(dyn Error + 'static)> = error.source();
-    while let Some(error) = cause {
+    for error in causes(error) {
         if let Some(rejection) = error.downcast_ref::<UrlRejection>() {
             return fault_of_rejection(*rejection);
         }
@@ -380,7 +379,6 @@ fn fault_of_error(error: &reqwest::Error) -> DeliveryFault {
         {
             return DeliveryFault::Tls;
         }
-        cause = error.source();
     }
     if error.is_connect() || error.is_request() {
         DeliveryFault::Connection
