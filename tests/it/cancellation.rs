@@ -49,7 +49,7 @@ async fn cancelled_order_is_refunded_and_restocked() {
     assert_eq!(partner.balance("USD").await, "100.00");
     assert_eq!(partner.read(&format!("/orders/{}", id_of(&placed))).await, order);
     let refused_codes = partner.get_codes(&id_of(&placed)).await;
-    expect_error(&refused_codes, 409, "ORDER_NOT_READY");
+    expect_error(&refused_codes, 409, "ORDER_CLOSED");
     let levels = operator
         .get(&format!("/admin/v1/stock?product_id={}", sale.product_id))
         .await;

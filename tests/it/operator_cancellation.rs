@@ -34,7 +34,7 @@ async fn operator_cancels_unretrieved_order() {
     );
     // The vouchers are back in stock.
     expect_success(&partner.order(&sale, 2).await, 201);
-    expect_error(&partner.get_codes(&order_id).await, 409, "ORDER_NOT_READY");
+    expect_error(&partner.get_codes(&order_id).await, 409, "ORDER_CLOSED");
     assert_verified().await;
 }
 
@@ -95,7 +95,7 @@ async fn concurrent_code_read_and_operator_cancel_exclude_each_other() {
             expect_error(&cancel, 409, "ORDER_NOT_CANCELLABLE");
             read += 1;
         } else {
-            expect_error(&codes, 409, "ORDER_NOT_READY");
+            expect_error(&codes, 409, "ORDER_CLOSED");
             assert_eq!(expect_success(&cancel, 200)["status"], "REFUNDED");
         }
     }

@@ -197,6 +197,9 @@ codes! {
     /// No voucher of the order is allocated yet.
     OrderNotReady = 409 "ORDER_NOT_READY" true
         "Retry once `GET /orders/{order_id}` shows vouchers.";
+    /// The order is closed, and no voucher of it was or will be delivered.
+    OrderClosed = 409 "ORDER_CLOSED" false
+        "Do not retry. `status` and `refunded_amount` of `GET /orders/{order_id}` say what became of the order, and `GET /transactions?order_id={order_id}` lists its refund.";
     /// The order cannot be cancelled any more.
     OrderNotCancellable = 409 "ORDER_NOT_CANCELLABLE" false
         "The message gives the reason. For example, an order cannot be cancelled after a code of it was retrieved.";

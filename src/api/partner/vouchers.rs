@@ -8,6 +8,7 @@ use std::sync::Arc;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::{HttpRequest, HttpResponse, web};
 use vouchsafe_domain::ids::OrderId;
+use vouchsafe_domain::order::Order;
 use vouchsafe_security::vault::seal::Vault;
 use vouchsafe_store::{CodeRetrieval, RetrievalOutcome, SealedVoucher};
 use vouchsafe_telemetry::trace;
@@ -39,10 +40,11 @@ pub(super) async fn get(
         RetrievalOutcome::Vouchers(sealed) => sealed,
         RetrievalOutcome::NotFound => return Err(orders::not_found(order_id)),
         RetrievalOutcome::NotReady => {
-            return Err(ApiError::new(
-                Code::OrderNotReady,
-                "no voucher of the order is allocated yet; retry once GET /orders/{order_id} shows vouchers",
-            ));
+            let order = service
+                .node
+                .find_order(signed.caller.partner_id(), order_id)
+                .await?;
+            return Err(order.map_or_else(|| orders::not_found(order_id), |order| no_voucher_error(&order)));
         }
     };
     let vault = vault_with_keys(&service, &sealed).await?;
@@ -77,6 +79,24 @@ async fn vault_with_keys(service: &Service, sealed: &[SealedVoucher]) -> Result<
     })
 }
 
+/// The error for an order that had no voucher. It was read after the retrieval, so it may have vouchers by now.
+fn no_voucher_error(order: &Order) -> ApiError {
+    if order.closed && order.vouchers.is_empty() {
+        let refunded = order.refunded.of(order.total.currency);
+        let message = format!(
+            "no voucher of the order will be delivered; {refunded} {currency} was returned to the wallet, see GET \
+             /transactions?order_id={order_id}",
+            currency = refunded.currency,
+            order_id = order.order_id,
+        );
+        return ApiError::new(Code::OrderClosed, message);
+    }
+    ApiError::new(
+        Code::OrderNotReady,
+        "no voucher of the order is allocated yet; retry once GET /orders/{order_id} shows vouchers",
+    )
+}
+
 fn decryption_error() -> ApiError {
     ApiError::new(
         Code::InternalError,
@@ -98,4 +118,32 @@ fn decrypt_voucher<'a>(vault: &Vault, voucher: &'a SealedVoucher) -> Result<Vouc
         expiry: voucher.expiry,
         credentials,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use vouchsafe_domain::fixtures::{self, NOW};
+    use vouchsafe_domain::order::PendingReason;
+    use vouchsafe_domain::transition::{Cause, OrderTransition};
+
+    use super::*;
+
+    #[test]
+    fn order_refunded_without_vouchers_is_closed_for_good() {
+        let priced = fixtures::priced_lines(&[2]);
+        let (order_id, partner_id) = (fixtures::order_id("closed"), fixtures::partner(1));
+        let pending = Order::pending(order_id, partner_id, &priced, PendingReason::Vendor, NOW);
+        let not_ready = no_voucher_error(&pending);
+        assert_eq!(
+            (not_ready.code, not_ready.code.retryable()),
+            (Code::OrderNotReady, true)
+        );
+        let mut cancelled = OrderTransition::new(pending, fixtures::transaction_id("refund"), NOW);
+        cancelled.cancel(&Cause::SYSTEM);
+        let closed = no_voucher_error(&cancelled.finish(1).order);
+        assert_eq!((closed.code, closed.code.retryable()), (Code::OrderClosed, false));
+        let refund =
+            format!("10.00 USD was returned to the wallet, see GET /transactions?order_id={order_id}");
+        assert!(closed.message.contains(&refund), "{}", closed.message);
+    }
 }

@@ -73,7 +73,7 @@ operations! {
     GET_ORDER: Operation<(), OrderBody<'static>> = get("/orders/{order_id}", ApiScope::Read, "getOrder", "Get an order");
     GET_VOUCHER_CODES: Operation<(), VoucherCodesBody<'static>> =
         get("/orders/{order_id}/vouchers", ApiScope::Codes, "getVoucherCodes", "Retrieve the codes of an order")
-            .errors(&[Code::OrderNotReady]);
+            .errors(&[Code::OrderNotReady, Code::OrderClosed]);
     LIST_VOUCHER_ACCESS: Operation<NoFilter, Page<VoucherAccess>> =
         get("/orders/{order_id}/vouchers/access", ApiScope::Read, "listVoucherAccess", "List the reads of an order's codes");
     CANCEL_ORDER: Operation<CancelRequest, OrderBody<'static>> =
