@@ -5,7 +5,6 @@
 
 use std::rc::Rc;
 
-use actix_web::http::header::HeaderMap;
 use actix_web::{HttpMessage, HttpRequest};
 use vouchsafe_domain::delivery::SendResult;
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash};
@@ -24,7 +23,7 @@ pub(super) enum RequestOutcome<'a> {
     },
     /// The credentials are valid, and the signature is not.
     SignatureRefused {
-        headers: &'a HeaderMap,
+        request: &'a HttpRequest,
         body: &'a [u8],
     },
     /// The quota of the API key is exhausted.

@@ -3,6 +3,7 @@
 //! Writes queued notes to the database and reads those of other nodes. Notes stay queued until they are written; a note
 //! written twice after an unknown outcome counts once.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -14,7 +15,9 @@ use vouchsafe_domain::store_error::Unavailable;
 
 use super::ticker;
 use crate::service::Service;
+use vouchsafe_certification::evaluate;
 use vouchsafe_certification::observer::{Note, NotePayload, Observer};
+use vouchsafe_store::StoreError;
 
 /// Poll interval for notes of other nodes: shorter than the shortest pause, which may be broken on any node.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -92,8 +95,29 @@ async fn write_batch(service: &Service, notes: &[Note]) -> Result<(), Unavailabl
     if observations.is_empty() {
         return Ok(());
     }
-    let written = service.job_store.observations.write(observations).await;
-    written.map_err(Unavailable::from)
+    let partners: BTreeSet<PartnerId> = observations.iter().map(|(partner_id, _)| *partner_id).collect();
+    service.job_store.observations.write(observations).await?;
+    for partner_id in partners {
+        // The notes are written: an error here must not write them again. The partner's next note repeats this.
+        if let Err(error) = record_pass(service, partner_id).await {
+            warn!(error.message = %error, partner.id = %partner_id, "cannot record a passed certification");
+        }
+    }
+    Ok(())
+}
+
+/// Stores that the partner has passed its certification, before newer observations replace those that show it.
+async fn record_pass(service: &Service, partner_id: PartnerId) -> Result<(), StoreError> {
+    let store = &service.job_store.observations;
+    let observations = store.list(partner_id).await?;
+    let kind = ObservationKind::CertificationPassed;
+    if observations.iter().any(|observation| observation.kind == kind) {
+        return Ok(());
+    }
+    match evaluate(&observations, service.clock.now()).first_passed_at {
+        Some(at) => store.write(vec![(partner_id, Observation { at, kind })]).await,
+        None => Ok(()),
+    }
 }
 
 /// The observation of a code retrieval; `None` unless the order was or will be delivered in parts.

@@ -93,7 +93,8 @@ async fn receiver_observations_stored_are_evaluated() {
         let findings = evaluate(
             &store.observations.list(partner).await.unwrap(),
             NOON + Duration::DAY,
-        );
+        )
+        .checks;
         let of = |point| {
             findings
                 .iter()

@@ -309,4 +309,22 @@ async fn correct_client_passes_all_checks() {
     let path = format!("/admin/v1/partners/{}", partner.partner_id);
     let recorded = operator.send_json(Method::PATCH, &path, &record).await;
     assert_eq!(recorded["certified_at"], checklist["passed_at"]);
+    // A later failure is a warning.
+    send_wrong_signature(&mut partner, 1).await;
+    let warned = async || {
+        let checklist = partner.read("/certification").await;
+        (checklist["warnings"][0]["check"] == "WRONG_SIGNATURE").then_some(checklist)
+    };
+    let warned = eventually("the failure to be a warning", WAIT_TIMEOUT, warned).await;
+    let first_passed_at = &checklist["first_passed_at"];
+    assert_eq!(
+        (&warned["passed"], &warned["first_passed_at"]),
+        (&json!(true), first_passed_at)
+    );
+    let stored = "SELECT count(*)
+                    FROM certification_observations
+                   WHERE observation ->> 'kind' = 'certification_passed'
+                     AND 'ptn_' || replace(partner_id::text, '-', '') = $1";
+    let is_stored = async || (database.count(stored, &partner.partner_id).await == 1).then_some(());
+    eventually("the pass to be stored", WAIT_TIMEOUT, is_stored).await;
 }

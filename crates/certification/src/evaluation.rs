@@ -1,7 +1,7 @@
 //! Evaluation of a partner's observations, check by check. Pure.
 //!
-//! A partner may repeat a trial; the newest decided trial counts. Undecided trials and observations outside a trial are
-//! ignored.
+//! A partner may repeat a trial; the newest decided trial counts, until the certification is passed. Undecided trials and
+//! observations outside a trial are ignored.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use strum::VariantArray as _;
 use time::{Duration, OffsetDateTime};
 use vouchsafe_domain::certification::check::Check;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind, RequestHash};
-use vouchsafe_domain::certification::result::{CheckResult, CheckState};
+use vouchsafe_domain::certification::result::{CertificationResult, CheckResult, CheckState, CheckWarning};
 use vouchsafe_domain::ids::OrderId;
 
 use super::session::Pause;
@@ -21,6 +21,9 @@ pub const SAME_ORDER_WINDOW: Duration = Duration::minutes(10);
 /// How long after its delivery the codes of an order may be fetched again: longer than any sensible polling interval.
 pub const REFETCH_WINDOW: Duration = Duration::minutes(10);
 
+/// Of a check whose passed trial is no longer stored.
+const FORMER_PASS: &str = "the check was passed before";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TrialOutcome {
     passed: bool,
@@ -28,25 +31,88 @@ struct TrialOutcome {
     reason: &'static str,
 }
 
-/// Evaluates every check by the observations until `now`, oldest first.
+/// Evaluates the certification by the observations until `now`, oldest first.
+///
+/// The newest decided trial of a check counts, until all checks are passed at the same time. From then on the certification stays
+/// passed, and failed trials are warnings.
 #[must_use]
-pub fn evaluate(observations: &[Observation], now: OffsetDateTime) -> Vec<CheckResult> {
-    let of = |check: Check| {
-        let trials = match check {
-            Check::LostAnswer => lost_response_trials(observations),
-            Check::WrongSignature => wrong_signature_trials(observations),
-            Check::PartialCodes => partial_code_trials(observations, now),
-            Check::RateLimit => pause_trials(observations, now),
-            Check::WebhookSignature => webhook_test_trials(observations),
-            Check::DuplicateEvent => duplicate_event_trials(observations),
-        };
-        check_result(check, trials.into_iter().flatten().next_back())
-    };
-    Check::VARIANTS.iter().map(|check| of(*check)).collect()
+pub fn evaluate(observations: &[Observation], now: OffsetDateTime) -> CertificationResult {
+    let trials = Check::VARIANTS
+        .iter()
+        .map(|check| (*check, decided_trials(*check, observations, now)));
+    let trials: Vec<(Check, Vec<TrialOutcome>)> = trials.collect();
+    let stored = observations
+        .iter()
+        .find(|observation| observation.kind == ObservationKind::CertificationPassed);
+    let first_passed_at = [stored.map(|observation| observation.at), first_pass(&trials)];
+    let first_passed_at = first_passed_at.into_iter().flatten().min();
+    let results = trials.iter().map(|(check, outcomes)| match first_passed_at {
+        None => check_result(*check, outcomes.last().copied()),
+        Some(at) => check_result(
+            *check,
+            Some(
+                outcomes
+                    .iter()
+                    .rfind(|outcome| outcome.passed)
+                    .copied()
+                    .unwrap_or(passed(at, FORMER_PASS)),
+            ),
+        ),
+    });
+    let warnings = trials.iter().filter_map(|(check, outcomes)| {
+        let newest = outcomes
+            .last()
+            .filter(|outcome| !outcome.passed && first_passed_at.is_some())?;
+        Some(CheckWarning {
+            check: *check,
+            at: newest.at,
+            reason: newest.reason,
+        })
+    });
+    CertificationResult {
+        first_passed_at,
+        checks: results.collect(),
+        warnings: warnings.collect(),
+    }
 }
 
-fn check_result(check: Check, newest: Option<TrialOutcome>) -> CheckResult {
-    let state = match newest {
+fn decided_trials(check: Check, observations: &[Observation], now: OffsetDateTime) -> Vec<TrialOutcome> {
+    let trials = match check {
+        Check::LostAnswer => lost_response_trials(observations),
+        Check::WrongSignature => wrong_signature_trials(observations),
+        Check::PartialCodes => partial_code_trials(observations, now),
+        Check::RateLimit => pause_trials(observations, now),
+        Check::WebhookSignature => webhook_test_trials(observations),
+        Check::DuplicateEvent => duplicate_event_trials(observations),
+    };
+    trials.into_iter().flatten().collect()
+}
+
+/// The first time at which the newest decided trial of each check was passed.
+fn first_pass(trials: &[(Check, Vec<TrialOutcome>)]) -> Option<OffsetDateTime> {
+    let decided = trials.iter().enumerate();
+    let mut decided: Vec<(OffsetDateTime, usize, usize)> = decided
+        .flat_map(|(check, (_, outcomes))| {
+            let outcomes = outcomes.iter().enumerate();
+            outcomes.map(move |(trial, outcome)| (outcome.at, check, trial))
+        })
+        .collect();
+    decided.sort_unstable();
+    let mut newest: Vec<Option<usize>> = vec![None; trials.len()];
+    for (at, check, trial) in decided {
+        newest[check] = newest[check].max(Some(trial));
+        let is_passed = |(newest, (_, outcomes)): (&Option<usize>, &(Check, Vec<TrialOutcome>))| {
+            newest.is_some_and(|trial| outcomes[trial].passed)
+        };
+        if newest.iter().zip(trials).all(is_passed) {
+            return Some(at);
+        }
+    }
+    None
+}
+
+fn check_result(check: Check, deciding: Option<TrialOutcome>) -> CheckResult {
+    let state = match deciding {
         None => CheckState::NotSeen,
         Some(TrialOutcome { passed: true, .. }) => CheckState::Passed,
         Some(_) => CheckState::Failed,
@@ -54,8 +120,8 @@ fn check_result(check: Check, newest: Option<TrialOutcome>) -> CheckResult {
     CheckResult {
         check,
         state,
-        at: newest.map(|outcome| outcome.at),
-        reason: newest.map_or("no deciding trial was observed yet", |outcome| outcome.reason),
+        at: deciding.map(|outcome| outcome.at),
+        reason: deciding.map_or("no deciding trial was observed yet", |outcome| outcome.reason),
     }
 }
 
@@ -107,14 +173,15 @@ fn lost_response_trials(observations: &[Observation]) -> Vec<Option<TrialOutcome
     with_later(observations).map(trial).collect()
 }
 
-/// A trial is a request with a wrong signature, however often it was repeated.
+/// A trial is a request with a wrong signature, however often it was repeated before the next valid one.
 fn wrong_signature_trials(observations: &[Observation]) -> Vec<Option<TrialOutcome>> {
-    let mut trials: Vec<(&RequestHash, Option<TrialOutcome>)> = Vec::new();
+    let mut closed = Vec::new();
+    let mut open: Vec<(&RequestHash, Option<TrialOutcome>)> = Vec::new();
     for Observation { at, kind } in observations {
         match kind {
             ObservationKind::SignatureRefused { request } => {
-                match trials.iter_mut().find(|(known, _)| *known == request) {
-                    None => trials.push((request, None)),
+                match open.iter_mut().find(|(known, _)| *known == request) {
+                    None => open.push((request, None)),
                     Some((_, outcome)) => {
                         *outcome = Some(failed(
                             *at,
@@ -125,14 +192,13 @@ fn wrong_signature_trials(observations: &[Observation]) -> Vec<Option<TrialOutco
             }
             ObservationKind::SignatureValid => {
                 let right = passed(*at, "the next request after a wrong signature had a valid one");
-                for (_, outcome) in &mut trials {
-                    outcome.get_or_insert(right);
-                }
+                closed.extend(open.drain(..).map(|(_, outcome)| outcome.or(Some(right))));
             }
             _ => {}
         }
     }
-    trials.into_iter().map(|(_, outcome)| outcome).collect()
+    closed.extend(open.into_iter().map(|(_, outcome)| outcome));
+    closed
 }
 
 /// A trial is an order whose codes were fetched while it was partially delivered.

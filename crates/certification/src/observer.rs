@@ -192,6 +192,7 @@ mod tests {
     use time::Duration;
     use time::macros::datetime;
     use vouchsafe_domain::certification::observation::RequestHash;
+    use vouchsafe_domain::idempotency::Fingerprint;
 
     use super::*;
 
@@ -224,7 +225,7 @@ mod tests {
     fn request_after_429_or_wrong_signature_is_observed_once() {
         let (observer, partner, key) = observer();
         observer.record_rate_limited(partner, key, RequestClass::Orders, 30, NOON);
-        let request = RequestHash::from_signed_request(std::iter::empty(), b"");
+        let request = RequestHash::from_fingerprint(Fingerprint([0; 32]));
         observer.record(partner, NOON, ObservationKind::SignatureRefused { request });
         for after in [0, 2, 3, 4] {
             let at = NOON + Duration::seconds(after);

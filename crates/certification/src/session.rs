@@ -131,6 +131,7 @@ impl CertificationSession {
 mod tests {
     use time::macros::datetime;
     use vouchsafe_domain::certification::observation::RequestHash;
+    use vouchsafe_domain::idempotency::Fingerprint;
 
     use super::*;
 
@@ -200,7 +201,7 @@ mod tests {
         let (partner_id, other) = (PartnerId::generate(), PartnerId::generate());
         let mut session = CertificationSession::default();
         assert_eq!(session.on_valid_signature(partner_id), None);
-        let request = RequestHash::from_signed_request(std::iter::empty(), b"");
+        let request = RequestHash::from_fingerprint(Fingerprint([0; 32]));
         let kind = ObservationKind::SignatureRefused { request };
         session.apply(partner_id, &observed(kind));
         assert_eq!(session.on_valid_signature(other), None);

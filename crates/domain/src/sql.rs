@@ -10,7 +10,6 @@ use sqlx::{Decode, Encode, Type};
 
 use crate::allowlist::Allowlist;
 use crate::api_scope::ApiScopes;
-use crate::certification::check::Check;
 use crate::change_request::{ChangeKind, ChangeRequestStatus};
 use crate::delivery::DeliveryFault;
 use crate::delivery::view::DeliveryState;
@@ -72,7 +71,6 @@ text_column! {
     ApprovalPolicy => |policy| policy.into_str(),
     ChangeKind => |kind| kind.into_str(),
     ChangeRequestStatus => |status| status.into_str(),
-    Check => |check| check.into_str(),
     CodeCase => |case| case.into_str(),
     CodeIdentity => |identity| identity.into_str(),
     Currency => |currency| currency.as_str(),

@@ -11,7 +11,6 @@ use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::audit_action::AuditAction;
-use vouchsafe_domain::certification::check::Check;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 
@@ -22,6 +21,9 @@ const MAX_OBSERVATIONS: usize = 200;
 
 /// Key of the advisory lock of writers: two that delete the same rows could deadlock. Any otherwise unused number.
 const WRITERS_LOCK: i64 = 0x5653_6365_7274_6900;
+
+/// `check_name` of observations that belong to no check.
+const CERTIFICATION: &str = "CERTIFICATION";
 
 /// Bounds one poll over all partners. Hundreds of times the rows written per second.
 const MAX_POLL_ROWS: usize = 10_000;
@@ -148,7 +150,8 @@ async fn write(
 ) -> Result<(), sqlx::Error> {
     let partners: Vec<PartnerId> = observations.iter().map(|(partner_id, _)| *partner_id).collect();
     let all = || observations.iter().map(|(_, observation)| observation);
-    let checks: Vec<Check> = all().map(|observation| observation.kind.check()).collect();
+    let check_name = |kind: &ObservationKind| kind.check().map_or(CERTIFICATION, |check| check.into_str());
+    let checks: Vec<&str> = all().map(|observation| check_name(&observation.kind)).collect();
     sqlx::query!("SELECT pg_advisory_xact_lock($1)", WRITERS_LOCK)
         .execute(&mut *transaction)
         .await?;

@@ -236,7 +236,7 @@ impl<'a> IncomingRequest<'a> {
             if error.code == Code::InvalidSignature {
                 let partner_id = caller.partner.partner_id;
                 request_outcome::report(self.request, partner_id, || RequestOutcome::SignatureRefused {
-                    headers: self.request.headers(),
+                    request: self.request,
                     body,
                 });
             }

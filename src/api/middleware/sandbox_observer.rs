@@ -108,10 +108,16 @@ fn record(observer: &Observer, partner_id: PartnerId, now: OffsetDateTime, outco
             class,
             signed,
         } => observer.record_request(partner_id, credential_id, class, signed, now),
-        RequestOutcome::SignatureRefused { headers, body } => {
-            let signatures = headers.get_all(X_SIGNATURE).map(|value| value.as_bytes());
-            let request = RequestHash::from_signed_request(signatures, body);
-            observer.record(partner_id, now, ObservationKind::SignatureRefused { request });
+        RequestOutcome::SignatureRefused { request, body } => {
+            let signatures = request
+                .headers()
+                .get_all(X_SIGNATURE)
+                .map(|value| value.as_bytes());
+            let (method, path) = (request.method().as_str(), request.path());
+            let request = RequestHash::from_signed_request(method, path, signatures, body);
+            if let Some(request) = request {
+                observer.record(partner_id, now, ObservationKind::SignatureRefused { request });
+            }
         }
         RequestOutcome::RateLimited {
             credential_id,

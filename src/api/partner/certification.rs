@@ -38,6 +38,6 @@ pub(in crate::api) async fn evaluate_partner(
     partner_id: PartnerId,
 ) -> Result<Certification, ApiError> {
     let observations = service.partner_store.observations.list(partner_id).await?;
-    let results = evaluate(&observations, service.clock.now());
-    Ok(Certification::of(partner_id, results))
+    let result = evaluate(&observations, service.clock.now());
+    Ok(Certification::of(partner_id, result))
 }

@@ -12,7 +12,7 @@ use crate::openapi::Operation;
 pub(super) fn certification() -> Vec<Operation> {
     vec![
         describe(operations::GET_CERTIFICATION, "Returns the certification checklist and what the sandbox has observed of your client. The latest attempt at each \
-             check counts. Production has no such route.")
+             check counts until all are passed; later failures are warnings. Production has no such route.")
             .ok("The checklist.", example()),
     ]
 }
@@ -33,7 +33,7 @@ pub(crate) fn example() -> Value {
         })
     };
     json!({
-        "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "passed": false, "passed_at": null,
-        "checks": Check::VARIANTS.iter().map(check).collect::<Vec<_>>(),
+        "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "passed": false, "first_passed_at": null, "passed_at": null,
+        "checks": Check::VARIANTS.iter().map(check).collect::<Vec<_>>(), "warnings": [],
     })
 }

@@ -8,6 +8,8 @@ use vouchsafe_domain::limits::RequestClass;
 
 use super::*;
 
+mod passed;
+
 const NOON: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
 
 fn second(number: i64) -> OffsetDateTime {
@@ -27,7 +29,7 @@ fn evaluate_check_at(now: i64, check: Check, observed: &[(i64, ObservationKind)]
             kind: observed.clone(),
         })
         .collect();
-    let results = evaluate(&observations, second(now));
+    let results = evaluate(&observations, second(now)).checks;
     assert_eq!(results.len(), Check::VARIANTS.len());
     let result = results.into_iter().find(|result| result.check == check).unwrap();
     assert_eq!(
@@ -140,7 +142,7 @@ fn lost_response_is_retried_under_its_key() {
 #[test]
 fn wrong_signature_repeated_fails() {
     let wrong = |n: u8| ObservationKind::SignatureRefused {
-        request: RequestHash::from_signed_request(std::iter::empty(), &[n]),
+        request: RequestHash::from_fingerprint(Fingerprint([n; 32])),
     };
     let right = ObservationKind::SignatureValid;
     assert_outcomes(
@@ -154,9 +156,24 @@ fn wrong_signature_repeated_fails() {
                 vec![(0, wrong(1)), (1, wrong(1)), (2, right.clone())],
                 is_failed(1),
             ),
+            // A valid signature closes the trial: the same request later is another trial.
             (
                 vec![(0, wrong(1)), (1, right.clone()), (2, wrong(1))],
-                is_failed(2),
+                is_passed(1),
+            ),
+            (
+                vec![(0, wrong(1)), (1, right.clone()), (2, wrong(1)), (3, wrong(1))],
+                is_failed(3),
+            ),
+            (
+                vec![
+                    (0, wrong(1)),
+                    (1, wrong(1)),
+                    (2, right.clone()),
+                    (3, wrong(1)),
+                    (4, right.clone()),
+                ],
+                is_passed(4),
             ),
             (
                 vec![(0, wrong(1)), (1, wrong(2)), (2, right.clone())],

@@ -22,14 +22,22 @@ impl RequestHash {
         Self(hex::encode(fingerprint.0))
     }
 
-    /// The hash of a request with a wrong signature: its signature headers and its body.
+    /// The hash of a request with a wrong signature: its method, its path, its signature headers and its body. `None` without a
+    /// signature: such a request says nothing about how the client signs, and two of them would be the same request for all time.
     #[must_use]
-    pub fn from_signed_request<'a>(signatures: impl Iterator<Item = &'a [u8]>, body: &[u8]) -> Self {
-        let mut hash = Sha256::new();
+    pub fn from_signed_request<'a>(
+        method: &str,
+        path: &str,
+        signatures: impl Iterator<Item = &'a [u8]>,
+        body: &[u8],
+    ) -> Option<Self> {
+        let mut signatures = signatures.peekable();
+        signatures.peek()?;
+        let mut hash = Sha256::new_with_prefix(format!("{method} {path}\n"));
         for signature in signatures {
             hash = hash.chain_update(signature).chain_update(b"\n");
         }
-        Self(hex::encode(hash.chain_update(body).finalize()))
+        Some(Self(hex::encode(hash.chain_update(body).finalize())))
     }
 }
 
@@ -50,6 +58,8 @@ pub enum ObservationKind {
     AllCodesFetched { order_id: OrderId },
     /// A partially delivered order was completed. Derived for the evaluation, never stored.
     OrderDelivered { order_id: OrderId },
+    /// All checks were passed, for the first time. Stored, because the trials that show it are deleted as newer ones arrive.
+    CertificationPassed,
     /// A response had status 429.
     RateLimited {
         credential_id: CredentialId,
@@ -88,10 +98,11 @@ impl ObservationKind {
         }
     }
 
-    /// The check that it belongs to.
+    /// The check that it belongs to; `None` if it belongs to the certification as a whole.
     #[must_use]
-    pub const fn check(&self) -> Check {
-        match self {
+    pub const fn check(&self) -> Option<Check> {
+        Some(match self {
+            Self::CertificationPassed => return None,
             Self::ResponseDropped { .. } | Self::ResponseReplayed { .. } => Check::LostAnswer,
             Self::SignatureRefused { .. } | Self::SignatureValid => Check::WrongSignature,
             Self::PartialCodesFetched { .. } | Self::AllCodesFetched { .. } | Self::OrderDelivered { .. } => {
@@ -100,7 +111,7 @@ impl ObservationKind {
             Self::RateLimited { .. } | Self::RetryAfterIgnored { .. } => Check::RateLimit,
             Self::WebhookTested { .. } => Check::WebhookSignature,
             Self::EventRedelivered { .. } => Check::DuplicateEvent,
-        }
+        })
     }
 }
 
@@ -115,27 +126,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn request_hash_covers_signatures_and_body() {
-        let hash = |signatures: &[&[u8]], body: &[u8]| {
-            RequestHash::from_signed_request(signatures.iter().copied(), body)
+    fn request_hash_covers_method_path_signatures_and_body() {
+        let hash = |method: &str, path: &str, signatures: &[&[u8]], body: &[u8]| {
+            RequestHash::from_signed_request(method, path, signatures.iter().copied(), body).unwrap()
         };
-        let one = hash(&[b"t=1,v1=a"], b"{}");
-        assert_eq!(one, hash(&[b"t=1,v1=a"], b"{}"));
+        let one = hash("POST", "/orders", &[b"t=1,v1=a"], b"{}");
+        assert_eq!(one, hash("POST", "/orders", &[b"t=1,v1=a"], b"{}"));
         for other in [
-            hash(&[b"t=1,v1=b"], b"{}"),
-            hash(&[b"t=1,v1=a"], b"{ }"),
-            hash(&[], b"t=1,v1=a{}"),
-            hash(&[b"t=1,v1=a", b"t=1,v1=a"], b"{}"),
+            hash("DELETE", "/orders", &[b"t=1,v1=a"], b"{}"),
+            hash("POST", "/payouts", &[b"t=1,v1=a"], b"{}"),
+            hash("POST", "/orders", &[b"t=1,v1=b"], b"{}"),
+            hash("POST", "/orders", &[b"t=1,v1=a"], b"{ }"),
+            hash("POST", "/orders", &[b"t=1,v1=a", b"t=1,v1=a"], b"{}"),
         ] {
             assert_ne!(one, other);
         }
     }
 
     #[test]
+    fn request_without_signature_has_no_hash() {
+        assert_eq!(
+            RequestHash::from_signed_request("DELETE", "/webhooks/x", std::iter::empty(), b""),
+            None
+        );
+    }
+
+    #[test]
     fn observation_round_trips_without_request_text() {
-        let kind = ObservationKind::SignatureRefused {
-            request: RequestHash::from_signed_request([&b"t=1,v1=secret"[..]].into_iter(), b"{\"a\":1}"),
-        };
+        let signatures = [&b"t=1,v1=secret"[..]].into_iter();
+        let request = RequestHash::from_signed_request("POST", "/orders", signatures, b"{\"a\":1}").unwrap();
+        let kind = ObservationKind::SignatureRefused { request };
         let text = serde_json::to_string(&kind).unwrap();
         assert!(
             text.starts_with(r#"{"kind":"signature_refused","request":""#),

@@ -24,3 +24,22 @@ pub struct CheckResult {
     pub at: Option<OffsetDateTime>,
     pub reason: &'static str,
 }
+
+/// A failed trial after the certification was passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckWarning {
+    pub check: Check,
+    pub at: OffsetDateTime,
+    pub reason: &'static str,
+}
+
+/// What the observations of a partner's client say about its certification.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificationResult {
+    /// When all checks were passed for the first time. Later failures do not take it back.
+    pub first_passed_at: Option<OffsetDateTime>,
+    /// One per check.
+    pub checks: Vec<CheckResult>,
+    /// Checks whose newest trial failed after that.
+    pub warnings: Vec<CheckWarning>,
+}

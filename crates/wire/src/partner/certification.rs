@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use utoipa::openapi::Object;
 use vouchsafe_domain::certification::check::Check;
-use vouchsafe_domain::certification::result::{CheckResult, CheckState};
+use vouchsafe_domain::certification::result::{CertificationResult, CheckResult, CheckState, CheckWarning};
 use vouchsafe_domain::ids::PartnerId;
 
 use crate::schema::extensible_enum;
@@ -16,14 +16,32 @@ use crate::schema::extensible_enum;
 pub struct Certification {
     /// Partner id.
     partner_id: PartnerId,
-    /// Whether every check is passed.
+    /// Whether all checks were passed. It stays true: later failures are `warnings`.
     passed: bool,
-    /// When the last check was passed. Null until all are passed.
+    /// When all checks were passed for the first time. Null until then.
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
+    #[schema(required)]
+    first_passed_at: Option<OffsetDateTime>,
+    /// When a check was last passed. Null until all are passed.
     #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     passed_at: Option<OffsetDateTime>,
     /// The checks.
     checks: Vec<CertificationCheck>,
+    /// Checks whose latest attempt failed after all were passed. They take nothing back, but your client should not fail them.
+    warnings: Vec<CertificationWarning>,
+}
+
+/// A failed attempt after the certification was passed.
+#[derive(Debug, Serialize, ToSchema)]
+struct CertificationWarning {
+    #[schema(schema_with = check_schema)]
+    check: Check,
+    /// When the failure was observed.
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    at: OffsetDateTime,
+    /// What was observed.
+    reason: &'static str,
 }
 
 /// A check of the certification.
@@ -54,23 +72,37 @@ fn check_schema() -> Object {
 
 fn state_schema() -> Object {
     extensible_enum(
-        "State of the check: `PASSED` or `FAILED` by the latest decisive attempt, `NOT_SEEN` without any.",
+        "State of the check: `PASSED` or `FAILED` by the latest decisive attempt, `NOT_SEEN` without any. `PASSED` from the time on when \
+         all checks were.",
         CheckState::VARIANTS.iter().map(|state| state.into_str()),
     )
 }
 
 impl Certification {
-    /// The certification of a partner with these results, one per check.
+    /// The certification of a partner with this result.
     #[must_use]
-    pub fn of(partner_id: PartnerId, results: Vec<CheckResult>) -> Self {
-        let passed = results.iter().all(|result| result.state == CheckState::Passed);
-        let last = results.iter().filter_map(|result| result.at).max();
+    pub fn of(partner_id: PartnerId, result: CertificationResult) -> Self {
+        let CertificationResult {
+            first_passed_at,
+            checks,
+            warnings,
+        } = result;
+        let passed = first_passed_at.is_some();
+        let last = checks.iter().filter_map(|check| check.at).max();
         Self {
             partner_id,
             passed,
+            first_passed_at,
             passed_at: last.filter(|_| passed),
-            checks: results.into_iter().map(CertificationCheck::of).collect(),
+            checks: checks.into_iter().map(CertificationCheck::of).collect(),
+            warnings: warnings.into_iter().map(CertificationWarning::of).collect(),
         }
+    }
+}
+
+impl CertificationWarning {
+    const fn of(CheckWarning { check, at, reason }: CheckWarning) -> Self {
+        Self { check, at, reason }
     }
 }
 
