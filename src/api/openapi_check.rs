@@ -102,7 +102,11 @@ fn assert_responses(document: &Value, operation_name: &str, operation: &Value, h
         responses.keys().any(|status| status.starts_with('2')),
         "{operation_name}"
     );
-    for (status, response) in responses.iter().filter(|(status, _)| *status != "4XX") {
+    // The HTTP server responds to invalid HTTP without a body.
+    let of_operation = responses
+        .iter()
+        .filter(|(_, response)| response["headers"].is_object());
+    for (status, response) in of_operation {
         assert!(
             response["headers"]["X-Trace-ID"].is_object(),
             "{operation_name}: {status}"

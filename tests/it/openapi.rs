@@ -23,8 +23,8 @@ async fn listeners_serve_own_document_without_credentials() {
         200,
     );
     for (document, own, foreign) in [
-        (of_partners, "/api/v1/orders", "/admin/v1/partners"),
-        (of_operators, "/admin/v1/partners", "/api/v1/orders"),
+        (of_partners, "/orders", "/admin/v1/partners"),
+        (of_operators, "/admin/v1/partners", "/orders"),
     ] {
         assert_eq!(document["openapi"], "3.1.0");
         assert!(document["paths"][own].is_object(), "{own}");

@@ -50,7 +50,7 @@ def place_order_and_read_it() -> None:
 
     keys = [str(uuid.uuid4()) for _ in range(2)]
     auth = Signature(Credentials.from_environment())
-    client = Client(base_url=os.environ["DOCS_URL"], httpx_args={"auth": auth}, timeout=httpx.Timeout(20))
+    client = Client(base_url=os.environ["PARTNER_URL"], httpx_args={"auth": auth}, timeout=httpx.Timeout(20))
 
     products = list_products.sync(client=client, currency="USD", limit=100)
     assert "sbx-instant" in [product.product_id for product in products.data], products

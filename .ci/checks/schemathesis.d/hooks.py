@@ -68,11 +68,11 @@ def before_call(_context, case, _kwargs) -> None:
         if case.path_parameters.get("token_id") in own_tokens():
             case.path_parameters["token_id"] = UNKNOWN_TOKEN_ID
         return
-    if case.operation.label == "POST /api/v1/sandbox/faults" and isinstance(case.body, dict):
+    if case.operation.label == "POST /sandbox/faults" and isinstance(case.body, dict):
         if case.body.get("fault") in HTTP_FAULTS:
             case.body["fault"] = "VENDOR_TIMEOUT"
         return
-    if case.operation.label != "POST /api/v1/credentials/rotate" or not isinstance(case.body, dict):
+    if case.operation.label != "POST /credentials/rotate" or not isinstance(case.body, dict):
         return
     overlap = case.body.get("overlap_seconds")
     if type(overlap) is int and 0 <= overlap < LONGEST_OVERLAP_S:

@@ -6,7 +6,7 @@ import { Configuration, OrdersApi, OrderStatus, ResponseError } from "./partner"
 import { headers } from "./signing";
 
 const configuration = new Configuration({
-    basePath: process.env["DOCS_URL"]!,
+    basePath: process.env["PARTNER_URL"]!,
     // The document names four headers; the middleware has their values.
     apiKey: "",
     middleware: [

@@ -123,6 +123,7 @@ pub(super) fn document(preview: Preview) -> OpenApi {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
     use strum::VariantArray as _;
     use vouchsafe_domain::event_kind::EventKind;
 
@@ -141,7 +142,7 @@ mod tests {
             .into_iter()
             .chain(reconciliation::preview())
             .chain(sandbox::endpoints());
-        let handled: Vec<_> = below.map(|endpoint| endpoint.label(API_PREFIX)).collect();
+        let handled: Vec<_> = below.map(|endpoint| endpoint.label("")).collect();
         let all = [
             operations::OPERATIONS,
             vouchsafe_wire::partner::reconciliation::OPERATIONS,
@@ -149,13 +150,7 @@ mod tests {
         ];
         let all = all.into_iter().flatten();
         let all: Vec<_> = all
-            .map(|operation| {
-                format!(
-                    "{} {API_PREFIX}{}",
-                    <&str>::from(operation.method),
-                    operation.path
-                )
-            })
+            .map(|operation| format!("{} {}", <&str>::from(operation.method), operation.path))
             .collect();
         assert_eq!(handled, all);
         let public = public_endpoints().map(|endpoint| endpoint.label(""));
@@ -163,10 +158,62 @@ mod tests {
         assert_documented(&document, handled.into_iter().chain(public));
     }
 
+    /// Generated clients take the documented base URL, or that of the document.
+    #[test]
+    fn server_is_the_base_url_and_probes_are_at_the_root() {
+        let document = openapi::to_value(&document(Preview::Off));
+        assert_eq!(document["servers"], json!([{ "url": API_PREFIX }]));
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for operation in item.as_object().unwrap().values() {
+                let is_public = operation["security"] == json!([]);
+                let servers = if is_public {
+                    json!([{ "url": "/" }])
+                } else {
+                    Value::Null
+                };
+                assert_eq!(operation["servers"], servers, "{path}");
+            }
+        }
+    }
+
+    /// A client generated from a closed list or from a union fails on an event type that was added later.
+    #[test]
+    fn event_types_are_open() {
+        let document = openapi::to_value(&document(Preview::Off));
+        let schemas = &document["components"]["schemas"];
+        assert_eq!(schemas["EventKind"]["enum"], Value::Null);
+        let known = schemas["EventKind"]["x-extensible-enum"].as_array().unwrap();
+        assert_eq!(known.len(), EventKind::VARIANTS.len());
+        let event = &schemas["Event"];
+        assert_eq!(
+            event["properties"]["event"]["allOf"][0]["$ref"],
+            "#/components/schemas/EventKind"
+        );
+        assert!(event["oneOf"].is_null() && event["discriminator"].is_null());
+    }
+
+    /// Some generators write code that does not compile for a range such as `4XX`.
+    #[test]
+    fn responses_of_operations_have_explicit_codes() {
+        for preview in [Preview::Off, Preview::On] {
+            let document = openapi::to_value(&document(preview));
+            let items = document["paths"].as_object().unwrap().values();
+            for operation in items.flat_map(|item| item.as_object().unwrap().values()) {
+                for status in operation["responses"].as_object().unwrap().keys() {
+                    assert!(
+                        status.parse::<u16>().is_ok(),
+                        "{}: {status}",
+                        operation["operationId"]
+                    );
+                }
+            }
+        }
+    }
+
     #[test]
     fn json_schemas_compile_alone_and_accept_the_samples() {
         let document = openapi::to_value(&document(Preview::Off));
-        let parse = |file: &StaticFile| -> serde_json::Value { serde_json::from_slice(&file.body).unwrap() };
+        let parse = |file: &StaticFile| -> Value { serde_json::from_slice(&file.body).unwrap() };
         for (file, schema) in SCHEMAS.iter().filter(|(file, _)| !file.is_empty()) {
             let schema = parse(schema);
             assert_eq!(schema["$id"], format!("/schemas/{file}"));
@@ -197,7 +244,7 @@ mod tests {
         let mut preview = openapi::to_value(&document(Preview::On));
         assert_complete(&preview);
         let paths = preview["paths"].as_object_mut().unwrap();
-        assert!(paths.remove("/api/v1/reconciliation/{date}").is_some());
+        assert!(paths.remove("/reconciliation/{date}").is_some());
         assert_eq!(
             preview["paths"],
             openapi::to_value(&document(Preview::Off))["paths"]

@@ -30,7 +30,10 @@ pub(crate) fn operations() -> impl Iterator<Item = Operation> {
 }
 
 fn describe<R>(operation: &PublicOperation<R>, description: &'static str) -> Description<(), R> {
-    Description::new(Operation::new("", &operation.route, description), operation)
+    Description::new(
+        Operation::new("", &operation.route, description).at_root(),
+        operation,
+    )
 }
 
 fn liveness(operation: &PublicOperation<Health>) -> Operation {

@@ -31,9 +31,14 @@ pub use webhook::Webhook;
 
 use crate::TextFile;
 
+/// Server of operations at the root of a listener.
+const ROOT: &str = "/";
+
 /// The parts of a document other than its operations.
 pub struct DocumentInfo {
     pub title: &'static str,
+    /// Path of the server below which the operations are: clients are generated against it. Operations outside of it name their own.
+    pub server: &'static str,
     /// Introduction, in Markdown.
     pub description: &'static str,
     /// Tags with their descriptions.
@@ -51,7 +56,7 @@ pub fn build_document(
     let mut schemas = Schemas::default();
     let mut paths = Paths::new();
     for operation in operations {
-        let (path, method, described) = operation.build(&mut schemas);
+        let (path, method, described) = operation.build(&mut schemas, about.server);
         paths.add_path_operation(path, vec![method], described);
     }
     let webhooks = webhook::build(webhooks);
@@ -69,7 +74,7 @@ pub fn build_document(
     };
     OpenApiBuilder::new()
         .info(info(about.title, about.description))
-        .servers(Some([Server::new("/")]))
+        .servers(Some([Server::new(about.server)]))
         .tags(Some(about.tags.iter().map(tag).collect::<Vec<_>>()))
         .paths(paths)
         .webhooks(webhooks)

@@ -3,7 +3,7 @@
 //! Method, path, id, summary and errors come from the constants of the wire format; status, description and headers of an error from
 //! the table of codes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use utoipa::openapi::content::ContentBuilder;
@@ -12,19 +12,15 @@ use utoipa::openapi::path::{self, OperationBuilder, Parameter, ParameterIn};
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::SecurityRequirement;
-use utoipa::openapi::{HttpMethod, Object, RefOr, Required, Response, Schema};
+use utoipa::openapi::{HttpMethod, Object, RefOr, Required, Schema, Server};
 use vouchsafe_security::idempotency::MAX_KEY_LENGTH;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operation::{Method, Route};
 
 use super::header::{ResponseHeader, rate_limit_headers};
 use super::parameter::{any_text, header, parameter, text};
-use super::response::{OperationResponse, error_response};
+use super::response::{OperationResponse, by_status, error_response, invalid_http_responses};
 use super::schemas::Schemas;
-
-/// Description of the responses of the HTTP server to requests that reach no operation.
-const INVALID_HTTP: &str = "The request is not valid HTTP (400), its head takes too long (408) or is too large (431). These \
-     responses have no body and no `X-Trace-ID`.";
 
 /// A path parameter: name, description, schema, and the errors of an ID without an object.
 pub type PathParameter = (&'static str, &'static str, fn() -> RefOr<Schema>, &'static [Code]);
@@ -54,6 +50,7 @@ pub struct Operation {
     extensions: Vec<(&'static str, &'static str)>,
     pub(super) is_rate_limited: bool,
     is_conditional: bool,
+    is_at_root: bool,
     stored_error_codes: &'static [Code],
 }
 
@@ -92,6 +89,7 @@ impl Operation {
             extensions: Vec::new(),
             is_rate_limited: false,
             is_conditional: false,
+            is_at_root: false,
             stored_error_codes: route.stored_errors,
         }
         .errors(&errors)
@@ -288,8 +286,15 @@ impl Operation {
             .errors(&[Code::ValidationFailed, Code::InvalidCursor])
     }
 
-    /// Builds the operation and returns it with its path and method.
-    pub(super) fn build(self, schemas: &mut Schemas) -> (String, HttpMethod, path::Operation) {
+    /// Places the operation at the root of its listener, whatever the server of the document is.
+    #[must_use]
+    pub fn at_root(mut self) -> Self {
+        self.is_at_root = true;
+        self
+    }
+
+    /// Builds the operation for a document with this server, and returns it with its path and method.
+    pub(super) fn build(self, schemas: &mut Schemas, server: &str) -> (String, HttpMethod, path::Operation) {
         let mut operation = self.builder;
         if let Some(body) = self.body {
             operation = operation.request_body(Some(build_body(body, schemas)));
@@ -310,11 +315,10 @@ impl Operation {
         let is_rejected = |status: &String| status.starts_with('4');
         let mut operation = operation.build();
         if !operation.responses.responses.keys().any(is_rejected) {
-            let rejection = Response::new(INVALID_HTTP);
-            operation
-                .responses
-                .responses
-                .insert("4XX".to_owned(), rejection.into());
+            operation.responses.responses.extend(invalid_http_responses());
+        }
+        if self.is_at_root && server != super::ROOT {
+            operation.servers = Some(vec![Server::new(super::ROOT)]);
         }
         if let (Some((kind, name)), Some(description)) = (self.requirement, &mut operation.description) {
             description.push_str(&format!("\n\nRequires the {kind} `{name}`."));
@@ -388,13 +392,4 @@ fn build_body(body: RequestBodySpec, schemas: &mut Schemas) -> RequestBody {
             })
             .build(),
     }
-}
-
-/// Groups codes by status, without duplicates, in the order of the table.
-fn by_status(codes: &[Code]) -> BTreeMap<u16, Vec<Code>> {
-    let mut groups: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
-    for code in Code::ALL.iter().filter(|code| codes.contains(code)) {
-        groups.entry(code.status()).or_default().push(*code);
-    }
-    groups
 }

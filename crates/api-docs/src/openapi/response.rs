@@ -1,5 +1,7 @@
 //! Responses of an OpenAPI operation: a success with its body, or the errors of a status.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::content::ContentBuilder;
@@ -12,6 +14,22 @@ use vouchsafe_wire::error_code::Code;
 use super::header::ResponseHeader;
 use super::parameter::any_text;
 use super::schemas::Schemas;
+
+/// Responses of the HTTP server to requests that reach no operation. Each has a status of its own: some generators do not know ranges.
+const INVALID_HTTP: [(&str, &str); 3] = [
+    (
+        "400",
+        "The request is not valid HTTP. The response has no body and no `X-Trace-ID`.",
+    ),
+    (
+        "408",
+        "The head of the request takes too long. The response has no body and no `X-Trace-ID`.",
+    ),
+    (
+        "431",
+        "The head of the request is too large. The response has no body and no `X-Trace-ID`.",
+    ),
+];
 
 enum BodyFormat {
     /// JSON. The function adds the schema to the document and returns a reference.
@@ -93,6 +111,21 @@ impl OperationResponse {
         }
         (self.status, response.build())
     }
+}
+
+/// The responses to requests that reach no operation, by status.
+pub(super) fn invalid_http_responses() -> impl Iterator<Item = (String, RefOr<Response>)> {
+    let responses = INVALID_HTTP.into_iter();
+    responses.map(|(status, description)| (status.to_owned(), Response::new(description).into()))
+}
+
+/// Groups codes by status, without duplicates, in the order of the table.
+pub(super) fn by_status(codes: &[Code]) -> BTreeMap<u16, Vec<Code>> {
+    let mut groups: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
+    for code in Code::ALL.iter().filter(|code| codes.contains(code)) {
+        groups.entry(code.status()).or_default().push(*code);
+    }
+    groups
 }
 
 /// The response for all errors of one status.

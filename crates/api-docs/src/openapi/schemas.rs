@@ -1,7 +1,7 @@
 //! Schema collection of an OpenAPI document.
 //!
-//! Enums in requests are closed, and so are those whose values are final within v1. All others may get new values, so they are
-//! published as strings with `x-extensible-enum`.
+//! Enums in requests are closed, and so are those whose values are final within v1. All others, and the types of events, may get new
+//! values, so they are published as strings with `x-extensible-enum`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,9 @@ use vouchsafe_wire::schema::make_extensible;
 
 /// Enums of responses that get no new values within v1, so that generated clients have types for them. versioning.md lists
 /// them.
-const FINAL_ENUMS: [&str; 9] = [
+const FINAL_ENUMS: [&str; 8] = [
     "Availability",
     "CheckState",
-    "EventKind",
     "ExpiryKind",
     "OrderStatus",
     "PayoutStatus",
@@ -23,6 +22,9 @@ const FINAL_ENUMS: [&str; 9] = [
     "Source",
     "WebhookStatus",
 ];
+
+/// Enums that may get new values within v1, and that requests contain, too.
+const OPEN_ENUMS: [&str; 1] = ["EventKind"];
 
 /// The schemas of a document by name.
 #[derive(Default)]
@@ -54,12 +56,12 @@ impl Schemas {
         Ref::from_schema_name(name).into()
     }
 
-    /// All schemas, with response-only enums made extensible.
+    /// All schemas, with the enums made extensible that may get new values.
     pub fn finish(mut self) -> BTreeMap<String, RefOr<Schema>> {
         for (name, schema) in &mut self.named {
+            let is_final = self.request_schemas.contains(name) || FINAL_ENUMS.contains(&name.as_str());
             if let RefOr::T(Schema::Object(object)) = schema
-                && !self.request_schemas.contains(name)
-                && !FINAL_ENUMS.contains(&name.as_str())
+                && (!is_final || OPEN_ENUMS.contains(&name.as_str()))
             {
                 make_extensible(object);
             }

@@ -215,6 +215,7 @@ pub fn document() -> OpenApi {
         .build();
     let info = DocumentInfo {
         title: "Vouchsafe operator API",
+        server: "/",
         description: DESCRIPTION,
         tags: TAGS,
         security: vec![(OPERATOR, SecurityScheme::Http(token))],

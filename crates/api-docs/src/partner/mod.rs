@@ -59,6 +59,9 @@ const SIGNATURE_SCHEMES: [&str; 4] = ["ApiKey", "ApiSecret", "Timestamp", "Signa
 const DESCRIPTION: &str = "\
 The Vouchsafe partner API: order digital vouchers, retrieve their codes, and receive events about them.
 
+**Base URL.** It ends with `/api/v1`, and all paths below are relative to it: give it to generated clients. The health checks and this \
+document are at the root of the host.
+
 **Authentication.** Send `X-API-Key` and `X-API-Secret` with every request, from an address on your allowlist.
 
 **Scopes.** A credential may be restricted to scopes; each operation names the one that it requires. Without it the response is 403 \
@@ -112,6 +115,7 @@ pub fn operations(with_preview: bool) -> impl Iterator<Item = Operation> {
 pub fn document(with_preview: bool) -> OpenApi {
     let info = DocumentInfo {
         title: "Vouchsafe partner API",
+        server: API_PREFIX,
         description: DESCRIPTION,
         tags: TAGS,
         security: security_schemes(),
@@ -170,7 +174,7 @@ const PATH_PARAMETERS: [PathParameter; 5] = [
     ("date", "Day (UTC).", || date("2026-11-20").into(), &[]),
 ];
 
-/// An operation below `/api/v1`, with the parameters and errors that follow from its path, its method and its scope.
+/// An operation below the base URL, with the parameters and errors that follow from its path, its method and its scope.
 fn describe<Q, R>(operation: wire::Operation<Q, R>, description: &'static str) -> Description<Q, R> {
     Description::new(describe_route(&operation.route, description), &operation)
 }
@@ -179,7 +183,7 @@ fn describe_route(route: &wire::Route, description: &'static str) -> Operation {
     let wire::Route {
         method, path, access, ..
     } = *route;
-    let described = Operation::new(API_PREFIX, route, description)
+    let described = Operation::new("", route, description)
         .rate_limited()
         .require_scope(access.into_str())
         .errors(&[

@@ -76,7 +76,7 @@ impl Endpoint {
             deliveries: BTreeMap::new(),
             backoff_step: 0,
             due_at: None,
-            kinds: EventKinds::ALL,
+            kinds: EventKinds::DEFAULT,
             secret: 1,
             previous_secret: None,
             retry_to: 0,

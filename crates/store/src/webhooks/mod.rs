@@ -155,5 +155,5 @@ fn find(
 
 /// Event kinds as stored; `None` stands for all kinds.
 fn stored_kinds(kinds: EventKinds) -> Option<Vec<EventKind>> {
-    (kinds != EventKinds::ALL).then(|| kinds.iter().collect())
+    (kinds != EventKinds::DEFAULT).then(|| kinds.iter().collect())
 }

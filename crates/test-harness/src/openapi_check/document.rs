@@ -40,7 +40,8 @@ impl Document {
         Self::new(serde_json::from_str(body).unwrap())
     }
 
-    fn new(served: Value) -> Self {
+    fn new(mut served: Value) -> Self {
+        add_server_paths(&mut served);
         let mut components = json!({ "schemas": served["components"]["schemas"] });
         let named = components["schemas"].as_object_mut().unwrap();
         named.values_mut().for_each(reject_unknown_in_children);
@@ -51,6 +52,7 @@ impl Document {
         }
     }
 
+    /// The document, with whole paths.
     pub fn served(&self) -> &Value {
         &self.served
     }
@@ -112,12 +114,33 @@ impl Document {
         if media_type == "application/json" {
             let body = json_of(response);
             self.assert_valid(&context, &content["schema"], &body);
+            self.assert_events(&context, &body["data"]);
             if let Some(code) = body["error"]["code"].as_str().filter(|_| status >= 400) {
                 assert!(
                     content["examples"][code].is_object(),
                     "{context}: undocumented error code {code}"
                 );
             }
+        }
+    }
+
+    /// Asserts that each event of a list has the schema of its type; that of the list permits any data.
+    fn assert_events(&self, context: &str, entries: &Value) {
+        for event in entries
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|entry| entry["event_id"].is_string())
+        {
+            let webhook = event["event"]
+                .as_str()
+                .map(|kind| &self.served["webhooks"][kind]["post"]);
+            let Some(webhook) = webhook.filter(|webhook| webhook.is_object() && event["data"].is_object())
+            else {
+                continue;
+            };
+            let schema = &webhook["requestBody"]["content"]["application/json"]["schema"];
+            self.assert_valid(context, schema, event);
         }
     }
 
@@ -174,6 +197,27 @@ impl Document {
         };
         Arc::clone(validators.entry(schema.to_string()).or_insert_with(compile))
     }
+}
+
+/// Puts the path of its server before each path.
+fn add_server_paths(document: &mut Value) {
+    let Value::Object(paths) = document["paths"].take() else {
+        panic!("the document has no paths")
+    };
+    let whole = paths.iter().map(|(path, item)| {
+        let own = item
+            .as_object()
+            .unwrap()
+            .values()
+            .find_map(|operation| operation["servers"][0]["url"].as_str());
+        let server = own
+            .or(document["servers"][0]["url"].as_str())
+            .unwrap()
+            .trim_end_matches('/');
+        (format!("{server}{path}"), item.clone())
+    });
+    let whole: serde_json::Map<_, _> = whole.collect();
+    document["paths"] = whole.into();
 }
 
 fn is_path_match(template: &str, path: &str) -> bool {

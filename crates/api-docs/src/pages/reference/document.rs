@@ -2,7 +2,6 @@
 
 use maud::Markup;
 use serde_json::Value;
-use vouchsafe_security::framing::API_PREFIX;
 
 use crate::pages::markdown::{self, CodeLinks, anchor_of};
 
@@ -25,7 +24,10 @@ pub(super) struct Document<'a> {
 
 pub(super) struct Operation<'a> {
     pub(super) method: &'static str,
+    /// Path below its server.
     pub(super) path: &'a str,
+    /// Path of the server, empty at the root.
+    pub(super) server: &'a str,
     /// The path item, with what all methods share.
     pub(super) shared: &'a Value,
     pub(super) value: &'a Value,
@@ -102,11 +104,19 @@ impl<'a> Document<'a> {
             present.map(move |method| Operation {
                 method,
                 path,
+                server: self.server_of(&shared[method]),
                 shared,
                 value: &shared[method],
             })
         };
         entries(self.get(field)).flat_map(of_path).collect()
+    }
+
+    /// The path of an operation's first server, else of the document's.
+    fn server_of(&self, operation: &'a Value) -> &'a str {
+        let own = operation["servers"][0]["url"].as_str();
+        own.unwrap_or_else(|| self.text_at("/servers/0/url"))
+            .trim_end_matches('/')
     }
 
     /// The responses of an operation, in the order of their status.
@@ -165,8 +175,7 @@ impl<'a> Operation<'a> {
 
     /// Method and path, as texts name the operation.
     pub(super) fn request_line(&self) -> String {
-        let path = self.path.strip_prefix(API_PREFIX).unwrap_or(self.path);
-        format!("{} {path}", self.method.to_uppercase())
+        format!("{} {}", self.method.to_uppercase(), self.path)
     }
 
     /// The `operationId`, or else a name made from method and path.

@@ -23,6 +23,7 @@ enum Authentication {
 /// A request with example values.
 struct Sample {
     method: String,
+    /// The whole path, as it is signed.
     path: String,
     authentication: Authentication,
     is_idempotent: bool,
@@ -64,7 +65,7 @@ pub(super) fn request(document: &Document<'_>, operation: &Operation<'_>) -> Mar
 impl Sample {
     fn new(document: &Document<'_>, operation: &Operation<'_>) -> Self {
         let parameters = document.parameters(operation);
-        let mut path = operation.path.to_owned();
+        let mut path = format!("{}{}", operation.server, operation.path);
         let mut query = Vec::new();
         for parameter in &parameters {
             let name = text(parameter, "name");

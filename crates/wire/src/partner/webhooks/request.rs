@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use strum::VariantArray as _;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::ObjectBuilder;
@@ -31,7 +30,9 @@ pub struct PutWebhookBody {
     #[serde(default)]
     #[schema(value_type = Option<HttpUrl>)]
     url: Option<String>,
-    /// Events to subscribe to. All events by default.
+    /// Events to subscribe to. By default all that v1 began with: `order.created`, `order.processing`, `order.delivered`,
+    /// `order.partially_delivered`, `order.cancelled`, `order.refunded`, `voucher.issued`. An event that is added later is sent to
+    /// endpoints that name it.
     #[serde(default)]
     #[schema(min_items = 1)]
     events: Option<Vec<EventKind>>,
@@ -212,13 +213,12 @@ pub fn parse(body: &[u8]) -> Result<RequestedWebhook, InvalidRequest> {
     }
     let kinds = match events {
         None => None,
-        Some(kinds) if EventKind::VARIANTS.iter().all(|kind| kinds.contains(kind)) => Some(EventKinds::ALL),
         Some(kinds) => {
             let kinds = EventKinds::of(&kinds);
             Some(kinds.ok_or_else(|| {
                 InvalidRequest::field(
                     "events",
-                    "expected at least one event; omit the field for all events",
+                    "expected at least one event; omit the field for those that v1 began with",
                 )
             })?)
         }
