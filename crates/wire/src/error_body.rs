@@ -3,6 +3,8 @@
 //! Body: `{"error":{"name","code","message","details"?,"retryable","trace_id"}}` (spec part 7, contract §7). `name` is `code`
 //! in PascalCase.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa::openapi::Object;
@@ -140,6 +142,15 @@ impl<'a> ErrorBody<'a> {
 }
 
 impl ErrorBody<'_> {
+    /// Name of the schema with the fields of an error, and its properties that list these codes.
+    #[must_use]
+    pub fn code_properties(codes: &[Code]) -> (Cow<'static, str>, [(&'static str, Object); 2]) {
+        (
+            ErrorFields::name(),
+            [("name", names_of(codes)), ("code", labels_of(codes))],
+        )
+    }
+
     /// The code of an error body.
     #[must_use]
     pub fn code_in(body: &[u8]) -> Option<Code> {
@@ -159,15 +170,21 @@ impl ErrorBody<'_> {
 }
 
 fn name_schema() -> Object {
-    let names = Code::ALL.iter().map(|code| code.name());
-    extensible_enum("The `code` in PascalCase.", names)
+    names_of(Code::ALL)
 }
 
 fn code_schema() -> Object {
-    let codes = Code::ALL.iter().map(|code| code.as_str());
+    labels_of(Code::ALL)
+}
+
+fn names_of(codes: &[Code]) -> Object {
+    extensible_enum("The `code` in PascalCase.", codes.iter().map(|code| code.name()))
+}
+
+fn labels_of(codes: &[Code]) -> Object {
     extensible_enum(
         "Identifies the error for programs. Branch on it: several errors share an HTTP status.",
-        codes,
+        codes.iter().map(|code| code.as_str()),
     )
 }
 

@@ -57,7 +57,16 @@ const QUARANTINE_RETRY_S: u32 = 60;
 /// Pending orders are delivered within minutes or hours. Daily caps have the time until their day ends instead.
 const CAP_RETRY_S: u32 = 60;
 
+/// The advice of codes that only the operator API returns begins with this.
+pub(crate) const OPERATORS_ONLY: &str = "Operators only: ";
+
 impl Code {
+    /// Whether only the operator API returns it.
+    #[must_use]
+    pub fn is_for_operators_only(self) -> bool {
+        self.advice().starts_with(OPERATORS_ONLY)
+    }
+
     /// The value of `Retry-After`, in seconds, of codes that have a usual one.
     #[must_use]
     pub const fn retry_after_s(self) -> Option<u32> {
@@ -280,7 +289,7 @@ codes! {
         "Send the same request with the same key. If the error persists, give the operator the `trace_id`.";
     /// The database did not confirm a change by an operator. It may have been made.
     OutcomeUnknown = 500 "OUTCOME_UNKNOWN" false
-        "Only operators receive this error. Look for the change in the audit log: a change and its entry are committed together. Repeat the request if there is no entry; after a confirmation, look for the entry of the confirmed change. Requests that name what they change (`PUT`, `PATCH`, `DELETE`, decisions, imports, postings with their reference) can be repeated at once.";
+        "Operators only: look for the change in the audit log: a change and its entry are committed together. Repeat the request if there is no entry; after a confirmation, look for the entry of the confirmed change. Requests that name what they change (`PUT`, `PATCH`, `DELETE`, decisions, imports, postings with their reference) can be repeated at once.";
     /// The vouchers of the order are held back until the operator has checked which of them are sold.
     StockQuarantined = 503 "STOCK_QUARANTINED" true
         "Wait for the seconds in `Retry-After`, then send the same request with the same key, or order another product. Nothing was executed, and the idempotency key is unused. The operator ends the check, which may take hours.";

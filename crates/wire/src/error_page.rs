@@ -2,10 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::error_code::Code;
-
-/// The advice of codes that only the operator API returns begins with this.
-const OPERATORS_ONLY: &str = "Operators only: ";
+use crate::error_code::{Code, OPERATORS_ONLY};
 
 const PARTNER_INTRODUCTION: &str = r#"# Errors
 
@@ -45,9 +42,8 @@ page occur only in the operator API.
 
 /// The generated files: path from the repository root, content.
 fn pages() -> [(&'static str, String); 2] {
-    let (operators, partners): (Vec<Code>, Vec<Code>) = Code::ALL
-        .iter()
-        .partition(|code| code.advice().starts_with(OPERATORS_ONLY));
+    let (operators, partners): (Vec<Code>, Vec<Code>) =
+        Code::ALL.iter().partition(|code| code.is_for_operators_only());
     [
         ("docs/partner/errors.md", page(PARTNER_INTRODUCTION, &partners)),
         ("docs/operator-errors.md", page(OPERATOR_INTRODUCTION, &operators)),

@@ -123,6 +123,8 @@ pub(super) fn document(preview: Preview) -> OpenApi {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use serde_json::{Value, json};
     use strum::VariantArray as _;
     use vouchsafe_domain::event_kind::EventKind;
@@ -190,6 +192,28 @@ mod tests {
             "#/components/schemas/EventKind"
         );
         assert!(event["oneOf"].is_null() && event["discriminator"].is_null());
+    }
+
+    /// A code of operators tells partners nothing, and each other code belongs to an operation or to the routing.
+    #[test]
+    fn document_lists_the_codes_that_partners_receive() {
+        let document = openapi::to_value(&document(Preview::On));
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        let listed = schemas
+            .values()
+            .find_map(|schema| schema["properties"]["code"]["x-extensible-enum"].as_array());
+        let listed: BTreeSet<&str> = listed.unwrap().iter().filter_map(Value::as_str).collect();
+        let operations = document["paths"].as_object().unwrap().values();
+        let responses = operations
+            .flat_map(|item| item.as_object().unwrap().values())
+            .flat_map(|operation| operation["responses"].as_object().unwrap().values());
+        let examples =
+            responses.filter_map(|response| response["content"]["application/json"]["examples"].as_object());
+        let mut received: BTreeSet<&str> = examples
+            .flat_map(|codes| codes.keys().map(String::as_str))
+            .collect();
+        received.extend(["ROUTE_NOT_FOUND", "METHOD_NOT_ALLOWED"]);
+        assert_eq!(listed, received);
     }
 
     /// Some generators write code that does not compile for a range such as `4XX`.

@@ -18,7 +18,8 @@ mod webhook;
 use serde_json::Value;
 use utoipa::openapi::security::SecurityScheme;
 use utoipa::openapi::{
-    ComponentsBuilder, Info, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Server, Tag,
+    ComponentsBuilder, Info, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Schema,
+    Server, Tag,
 };
 
 pub use description::Description;
@@ -28,6 +29,9 @@ pub use parameter::{date, text};
 pub use response::OperationResponse;
 pub use schemas::Schemas;
 pub use webhook::Webhook;
+
+use vouchsafe_wire::error_body::ErrorBody;
+use vouchsafe_wire::error_code::Code;
 
 use crate::TextFile;
 
@@ -43,6 +47,8 @@ pub struct DocumentInfo {
     pub description: &'static str,
     /// Tags with their descriptions.
     pub tags: &'static [(&'static str, &'static str)],
+    /// The codes that errors of the listener may have.
+    pub error_codes: Vec<Code>,
     /// Security schemes by name.
     pub security: Vec<(&'static str, SecurityScheme)>,
 }
@@ -62,9 +68,13 @@ pub fn build_document(
     let webhooks = webhook::build(webhooks);
     let security = about.security.into_iter();
     let security = security.map(|(name, scheme)| (name.to_owned(), RefOr::T(scheme)));
-    let mut components = ComponentsBuilder::new()
-        .schemas_from_iter(schemas.finish())
-        .build();
+    let mut schemas = schemas.finish();
+    let (errors, properties) = ErrorBody::code_properties(&about.error_codes);
+    if let Some(RefOr::T(Schema::Object(errors))) = schemas.get_mut(errors.as_ref()) {
+        let properties = properties.map(|(name, schema)| (name.to_owned(), Schema::from(schema).into()));
+        errors.properties.extend(properties);
+    }
+    let mut components = ComponentsBuilder::new().schemas_from_iter(schemas).build();
     components.security_schemes = security.collect();
     components.headers = ResponseHeader::components();
     let tag = |(name, description): &(&str, &str)| {

@@ -218,6 +218,7 @@ pub fn document() -> OpenApi {
         server: "/",
         description: DESCRIPTION,
         tags: TAGS,
+        error_codes: Code::ALL.to_vec(),
         security: vec![(OPERATOR, SecurityScheme::Http(token))],
     };
     openapi::build_document(info, operations(), [])

@@ -118,6 +118,11 @@ pub fn document(with_preview: bool) -> OpenApi {
         server: API_PREFIX,
         description: DESCRIPTION,
         tags: TAGS,
+        error_codes: Code::ALL
+            .iter()
+            .copied()
+            .filter(|code| !code.is_for_operators_only())
+            .collect(),
         security: security_schemes(),
     };
     openapi::build_document(info, operations(with_preview), events::webhooks())
