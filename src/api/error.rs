@@ -91,6 +91,7 @@ impl From<CapError> for ApiError {
     fn from(error: CapError) -> Self {
         Self {
             retry_after_s: error.retry_after_s,
+            details: error.details,
             ..Self::new(error.code, error.message)
         }
     }

@@ -113,7 +113,7 @@ async fn unfillable_order_is_cancelled_and_refunded() {
         (&json!("REFUNDED"), [0, 0, 0])
     );
     assert_eq!(partner.usd_balances().await, (50.0, 0.0));
-    expect_error(&partner.get_codes(&order_id).await, 409, "ORDER_NOT_READY");
+    expect_error(&partner.get_codes(&order_id).await, 409, "ORDER_CLOSED");
 }
 
 #[tokio::test]

@@ -25,11 +25,11 @@ use time::OffsetDateTime;
 use tracing::{Instrument as _, debug_span};
 use vouchsafe_domain::approval::{ApprovalRule, is_approval_required};
 use vouchsafe_domain::cap::CapExceeded;
-use vouchsafe_domain::catalogue::{Assortment, PricingError, RequestedOrder};
+use vouchsafe_domain::catalogue::{Assortment, PricingFailure, RequestedOrder};
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::{Amount, Money};
-use vouchsafe_domain::order::{Order, PendingReason, PricedOrder};
+use vouchsafe_domain::order::{Order, PendingReason, PricedLine, PricedOrder};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
 
@@ -70,6 +70,8 @@ pub enum OrderRefusal {
     /// Fewer vouchers are available than requested, and the rest cannot be bought.
     InsufficientInventory {
         sku: Sku,
+        /// The first line of this SKU, from 0.
+        line: usize,
         requested: usize,
         /// The number available if all open holds are released.
         available: usize,
@@ -99,7 +101,7 @@ pub enum IdempotentResponse {
 pub enum PlaceOrderError {
     /// The order cannot be priced; nothing is stored under the key.
     #[error(transparent)]
-    Pricing(#[from] PricingError),
+    Pricing(#[from] PricingFailure),
     /// The partner has reached a cap; nothing is stored under the key.
     #[error("the partner has reached a cap")]
     Cap(CapExceeded),
@@ -231,8 +233,10 @@ async fn decide(
                 backorder = true;
             }
             Supply::SoldOut(available) => {
+                let is_of_sku = |line: &PricedLine| line.sku == *sku;
                 let refusal = OrderRefusal::InsufficientInventory {
                     sku: sku.clone(),
+                    line: priced.lines.iter().position(is_of_sku).unwrap_or_default(),
                     requested: demand.quantity,
                     available,
                 };

@@ -74,6 +74,16 @@ pub enum PricingError {
     TotalTooLarge,
 }
 
+/// Why an order cannot be priced, and which lines are the reason.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{first}")]
+pub struct PricingFailure {
+    /// The error of the first line that cannot be priced, or of the total.
+    pub first: PricingError,
+    /// Every line that cannot be priced, by its index from 0.
+    pub lines: Vec<(usize, PricingError)>,
+}
+
 /// An immutable snapshot of all products.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
@@ -148,16 +158,20 @@ impl Assortment {
     /// Prices every line of the request.
     ///
     /// # Errors
-    /// [`PricingError`] of the first line that cannot be priced.
-    pub fn price(&self, request: &RequestedOrder) -> Result<PricedOrder, PricingError> {
+    /// [`PricingFailure`] if a line cannot be priced, or the total is too large.
+    pub fn price(&self, request: &RequestedOrder) -> Result<PricedOrder, PricingFailure> {
+        self.price_lines(request).map_err(|first| PricingFailure {
+            first,
+            lines: self.refused_lines(request),
+        })
+    }
+
+    fn price_lines(&self, request: &RequestedOrder) -> Result<PricedOrder, PricingError> {
         let mut currency = request.currency;
         let mut total = Amount::ZERO;
         let mut lines = Vec::with_capacity(request.lines.len());
         for (index, line) in request.lines.iter().enumerate() {
-            let product = self.find_for_sale(&line.product_id)?;
-            let expected = *currency.get_or_insert(product.currency);
-            check_currency(product, expected)?;
-            let priced = price_line(product, line, index)?;
+            let priced = self.price_line(index, line, &mut currency)?;
             let cost = priced
                 .unit_price
                 .checked_mul(priced.quantity)
@@ -173,6 +187,27 @@ impl Assortment {
             reference: request.reference.clone(),
             metadata: request.metadata.clone(),
         })
+    }
+
+    /// Every line that cannot be priced. Only for a request of which one cannot.
+    fn refused_lines(&self, request: &RequestedOrder) -> Vec<(usize, PricingError)> {
+        let mut currency = request.currency;
+        let lines = request.lines.iter().enumerate();
+        let refused = lines
+            .filter_map(|(index, line)| Some((index, self.price_line(index, line, &mut currency).err()?)));
+        refused.collect()
+    }
+
+    /// Prices a line. The first one sets the currency if the request names none.
+    fn price_line(
+        &self,
+        index: usize,
+        line: &RequestedLine,
+        currency: &mut Option<Currency>,
+    ) -> Result<PricedLine, PricingError> {
+        let product = self.find_for_sale(&line.product_id)?;
+        check_currency(product, *currency.get_or_insert(product.currency))?;
+        price_line(product, line, index)
     }
 
     fn find_for_sale(&self, product_id: &str) -> Result<&Product, PricingError> {

@@ -15,13 +15,28 @@ use crate::schema::extensible_enum;
 /// Characters of a name that an error quotes.
 const MAX_FIELD_NAME: usize = 200;
 
-/// An invalid field of a request, or the missing scope.
+/// An invalid field of a request, an item that cannot be ordered, or the missing scope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorDetail {
     /// Path of the field, such as `items[0].quantity`.
     pub field: String,
     /// What is wrong, and what is expected.
     pub message: String,
+    /// With `INSUFFICIENT_INVENTORY`: a quantity that was in stock, rounded down; 0 if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub max_quantity: Option<u32>,
+}
+
+impl ErrorDetail {
+    #[must_use]
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            field: field.into(),
+            message: message.into(),
+            max_quantity: None,
+        }
+    }
 }
 
 /// A request that the wire format does not permit.
@@ -72,10 +87,7 @@ pub(crate) struct FieldErrors(Vec<ErrorDetail>);
 
 impl FieldErrors {
     pub(crate) fn push(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        self.0.push(ErrorDetail {
-            field: shorten(field.into()),
-            message: message.into(),
-        });
+        self.0.push(ErrorDetail::new(shorten(field.into()), message));
     }
 
     /// The value, if every field is valid.
@@ -115,7 +127,8 @@ struct ErrorFields<'a> {
     code: &'static str,
     /// For humans: what happened and what to do. The wording may change.
     message: &'a str,
-    /// The invalid fields with `VALIDATION_FAILED`; with `MISSING_SCOPE` one entry whose `field` is `scope` and whose `message` is the scope.
+    /// The invalid fields with `VALIDATION_FAILED`; every item of an order that cannot be ordered, and why; the amounts of a limit that an
+    /// order exceeds; with `MISSING_SCOPE` one entry whose `field` is `scope` and whose `message` is the scope.
     #[serde(skip_serializing_if = "<[ErrorDetail]>::is_empty")]
     details: &'a [ErrorDetail],
     /// Whether the same request with the same `Idempotency-Key` may succeed later.

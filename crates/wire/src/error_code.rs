@@ -202,7 +202,7 @@ codes! {
         "Use one of the methods in the `Allow` response header.";
     /// Fewer vouchers are in stock than the order requests.
     InsufficientInventory = 409 "INSUFFICIENT_INVENTORY" false
-        "Order less or another product, with a new key. Repeating the old key returns this stored response. The message names the product.";
+        "Order less or another product, with a new key. Repeating the old key returns this stored response. The message names the product, and `max_quantity` in `details` is a quantity that was in stock, rounded down.";
     /// No voucher of the order is allocated yet.
     OrderNotReady = 409 "ORDER_NOT_READY" true
         "Retry once `GET /orders/{order_id}` shows vouchers.";

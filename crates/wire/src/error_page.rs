@@ -26,7 +26,7 @@ Every error response has this body, with `Content-Type: application/json`:
 | `code` | identifies the error; branch on it. A code never changes its meaning |
 | `name` | the code in PascalCase |
 | `message` | for humans: what happened and what to do. The wording may change |
-| `details` | only with `VALIDATION_FAILED`: the path of each invalid field and what is expected |
+| `details` | a list of `field` and `message`: with `VALIDATION_FAILED` each invalid field and what is expected; if items of an order cannot be ordered, each of them, such as `items[3].denomination`; with the limits of amounts, what is left; with `MISSING_SCOPE` the scope. With `INSUFFICIENT_INVENTORY` also `max_quantity`, a quantity that was in stock, rounded down to 1, 2, 5, 10, 20, 50, 100, 200 or 500 |
 | `retryable` | whether the same request with the same `Idempotency-Key` may succeed later. If `false`, do not retry: correct the request |
 | `trace_id` | id of this request in the service's logs, also in the header `X-Trace-ID`. In a replayed error it is the id of the first request |
 

@@ -44,10 +44,7 @@ fn missing(scope: ApiScope) -> ApiError {
         "the credential lacks the scope {scope}; use another credential, or ask the operator for one with this scope"
     );
     ApiError {
-        details: vec![ErrorDetail {
-            field: "scope".to_owned(),
-            message: scope.to_owned(),
-        }],
+        details: vec![ErrorDetail::new("scope".to_owned(), scope.to_owned())],
         ..ApiError::new(Code::MissingScope, message)
     }
 }

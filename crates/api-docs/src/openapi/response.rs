@@ -174,8 +174,19 @@ fn example_error(code: Code) -> Value {
         "retryable": code.retryable(),
         "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
     });
-    if code == Code::ValidationFailed {
-        error["details"] = json!([{ "field": "limit", "message": "expected 1 to 100" }]);
+    let detail = match code {
+        Code::ValidationFailed => Some(json!({ "field": "limit", "message": "expected 1 to 100" })),
+        Code::DenominationNotAllowed => {
+            let message = "product sbx-instant is not sold at this denomination; GET /products/sbx-instant lists its denominations";
+            Some(json!({ "field": "items[0].denomination", "message": message }))
+        }
+        Code::InsufficientInventory => Some(
+            json!({ "field": "items[0].quantity", "message": "expected at most 20", "max_quantity": 20 }),
+        ),
+        _ => None,
+    };
+    if let Some(detail) = detail {
+        error["details"] = json!([detail]);
     }
     json!({ "error": error })
 }

@@ -70,7 +70,8 @@ fn request(lines: &[Line<'_>], currency: Option<Currency>) -> RequestedOrder {
 }
 
 fn price(lines: &[Line<'_>]) -> Result<PricedOrder, PricingError> {
-    whole(catalogue()).price(&request(lines, None))
+    let priced = whole(catalogue()).price(&request(lines, None));
+    priced.map_err(|failure| failure.first)
 }
 
 #[test]
@@ -122,6 +123,21 @@ fn unsold_product_or_denomination_is_rejected() {
     for (lines, reason) in table {
         assert_eq!(price(lines).unwrap_err(), *reason, "{lines:?}");
     }
+}
+
+#[test]
+fn every_line_that_cannot_be_priced_is_named() {
+    let lines = [
+        ("card", "10.00", 1),
+        ("nothing", "10.00", 1),
+        ("card", "10.01", 1),
+        ("euro", "10.00", 1),
+        ("card", "ten", 1),
+    ];
+    let failure = whole(catalogue()).price(&request(&lines, None)).unwrap_err();
+    assert_eq!(failure.first, PricingError::ProductNotFound("nothing".to_owned()));
+    let refused: Vec<_> = failure.lines.iter().map(|(line, _)| *line).collect();
+    assert_eq!(refused, [1, 2, 3, 4], "{failure:?}");
 }
 
 #[test]
@@ -189,7 +205,11 @@ fn mixed_currencies_are_rejected() {
     ];
     for (lines, requested, reason) in table {
         let priced = whole(catalogue()).price(&request(lines, requested.map(currency)));
-        assert_eq!(priced.err(), *reason, "{lines:?} in {requested:?}");
+        assert_eq!(
+            priced.err().map(|failure| failure.first),
+            *reason,
+            "{lines:?} in {requested:?}"
+        );
     }
 }
 
@@ -264,7 +284,9 @@ fn products_outside_the_partners_scope_are_hidden() {
         for (product_id, _) in products {
             let within = expected.contains(&product_id);
             assert_eq!(assortment.get(&id(product_id)).is_some(), within, "{product_id}");
-            let priced = assortment.price(&request(&[(product_id, "10.00", 1)], None));
+            let priced = assortment
+                .price(&request(&[(product_id, "10.00", 1)], None))
+                .map_err(|failure| failure.first);
             let refused = Err(PricingError::ProductNotFound(product_id.to_owned()));
             assert!(
                 if within { priced.is_ok() } else { priced == refused },

@@ -42,6 +42,7 @@ impl OrderResponseEncoder for PlainTextResponses {
                 sku,
                 requested,
                 available,
+                ..
             } => Response {
                 status: 409,
                 body: format!("INSUFFICIENT_INVENTORY {sku} {requested} of {available}").into(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use vouchsafe_actors::flows::PlaceOrderError;
 use vouchsafe_domain::approval::{ApprovalRule, OtherCurrencies};
-use vouchsafe_domain::catalogue::PricingError;
+use vouchsafe_domain::catalogue::{PricingError, PricingFailure};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::{OrderStatus, PendingReason};
 use vouchsafe_simulation::build;
@@ -124,7 +124,8 @@ simulation_tests! {
         ];
         for (product, reason) in table {
             let request = order_request(ALICE, product, product, 1);
-            assert_eq!(node.place_order(&request).await, OrderReply::Rejected(PlaceOrderError::Pricing(reason)));
+            let failure = PricingFailure { lines: vec![(0, reason.clone())], first: reason };
+            assert_eq!(node.place_order(&request).await, OrderReply::Rejected(PlaceOrderError::Pricing(failure)));
             assert_eq!(sim.db.stored_key(request.key_hash()), None);
         }
     }

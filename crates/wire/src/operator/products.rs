@@ -205,10 +205,7 @@ struct FieldErrors(Vec<ErrorDetail>);
 
 impl FieldErrors {
     fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        self.0.push(ErrorDetail {
-            field: field.into(),
-            message: message.into(),
-        });
+        self.0.push(ErrorDetail::new(field.into(), message.into()));
     }
 
     /// Returns the default in place of an invalid value, after recording its error.

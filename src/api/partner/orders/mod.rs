@@ -10,7 +10,7 @@ pub(super) use list::list;
 use vouchsafe_actors::flows::{
     self, OrderCaps, OrderRefusal, OrderResponseEncoder, PlaceOrder, PlaceOrderError,
 };
-use vouchsafe_domain::catalogue::{PricingError, RequestedOrder};
+use vouchsafe_domain::catalogue::RequestedOrder;
 use vouchsafe_domain::idempotency::Response;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::{Order, OrderStatus};
@@ -18,6 +18,7 @@ use vouchsafe_security::idempotency::IdempotencyScope;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::orders::body::OrderBody;
 use vouchsafe_wire::partner::orders::cap_error::CapError;
+use vouchsafe_wire::partner::orders::item_error::{insufficient_inventory, pricing_error};
 use vouchsafe_wire::partner::orders::request;
 use vouchsafe_wire::preference::{PREFER, PREFERENCE_APPLIED, WaitPreference};
 
@@ -162,18 +163,12 @@ impl OrderResponseEncoder for JsonEncoder {
                     currency = needed.currency
                 ),
             ),
-            // Partners never learn exact stock levels, only the availability of a product.
             OrderRefusal::InsufficientInventory {
                 sku,
-                requested: asked,
-                ..
-            } => ApiError::new(
-                Code::InsufficientInventory,
-                format!(
-                    "fewer than {asked} vouchers of product {} are in stock; order less or another product",
-                    sku.product_id
-                ),
-            ),
+                line,
+                requested,
+                available,
+            } => insufficient_inventory(&sku.product_id, *line, *requested, *available).into(),
         };
         Response {
             status: error.code.status(),
@@ -183,23 +178,9 @@ impl OrderResponseEncoder for JsonEncoder {
 }
 
 fn place_order_error(error: PlaceOrderError, service: &Service) -> ApiError {
-    let message = error.to_string();
     match error {
-        PlaceOrderError::Pricing(unpriced) => pricing_error(unpriced, message),
+        PlaceOrderError::Pricing(failure) => pricing_error(failure).into(),
         PlaceOrderError::Cap(exceeded) => CapError::of(&exceeded, service.clock.now()).into(),
         PlaceOrderError::Flow(unanswered) => keyed_request_error(&unanswered),
-    }
-}
-
-fn pricing_error(error: PricingError, message: String) -> ApiError {
-    match error {
-        PricingError::ProductNotFound(_) => ApiError::new(Code::ProductNotFound, message),
-        PricingError::Discontinued(_) => ApiError::new(Code::ProductUnavailable, message),
-        PricingError::DenominationNotOffered { .. } => ApiError::new(Code::DenominationNotAllowed, message),
-        PricingError::InvalidAmount { line, error } => {
-            ApiError::invalid_field(format!("items[{line}].denomination"), error.to_string())
-        }
-        PricingError::CurrencyMismatch { .. } => ApiError::new(Code::CurrencyMismatch, message),
-        PricingError::TotalTooLarge => ApiError::invalid_field("items", message),
     }
 }

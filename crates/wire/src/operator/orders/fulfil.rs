@@ -177,10 +177,7 @@ impl FulfilRequest {
         let (mut rows, mut errors) = (Vec::with_capacity(self.vouchers.len()), Vec::new());
         for (index, JsonObject(voucher)) in self.vouchers.iter().enumerate() {
             let mut add_error = |message: String| {
-                errors.push(ErrorDetail {
-                    field: format!("vouchers[{index}]"),
-                    message,
-                });
+                errors.push(ErrorDetail::new(format!("vouchers[{index}]"), message));
             };
             match policy.parse_row(&voucher.fields()) {
                 Ok(row) if Expiry::from_date(row.expiry) < not_before => {

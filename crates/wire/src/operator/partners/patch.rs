@@ -215,10 +215,7 @@ impl PartnerPatch {
     pub fn check(&self, now: OffsetDateTime) -> Result<(), InvalidRequest> {
         let mut errors = Vec::new();
         let mut add_error = |field: &str, message: &str| {
-            errors.push(ErrorDetail {
-                field: field.to_owned(),
-                message: message.to_owned(),
-            });
+            errors.push(ErrorDetail::new(field.to_owned(), message.to_owned()));
         };
         for (field, changed) in [
             ("limits", self.limits.as_ref().map(LimitsPatch::changed)),

@@ -2,7 +2,9 @@
 
 use time::{OffsetDateTime, UtcOffset};
 use vouchsafe_domain::cap::{CapCounter, CapExceeded};
+use vouchsafe_domain::money::Amount;
 
+use crate::error_body::ErrorDetail;
 use crate::error_code::Code;
 
 const DAY_S: u32 = 86_400;
@@ -12,6 +14,8 @@ const DAY_S: u32 = 86_400;
 pub struct CapError {
     pub code: Code,
     pub message: String,
+    /// The amounts of a cap in money.
+    pub details: Vec<ErrorDetail>,
     pub retry_after_s: Option<u32>,
 }
 
@@ -65,9 +69,18 @@ impl CapError {
         } else {
             code.retry_after_s()
         };
+        let details = exceeded.amounts().map(|(cap, left)| {
+            let total = Amount::from_minor(exceeded.check.added).of(cap.currency);
+            let message = format!(
+                "the items cost {total} {0}, expected at most {left} {0}",
+                cap.currency
+            );
+            ErrorDetail::new("items", message)
+        });
         Self {
             code,
             message,
+            details: details.into_iter().collect(),
             retry_after_s,
         }
     }
@@ -110,7 +123,15 @@ mod tests {
             "{}",
             spend.message
         );
+        let [detail] = &spend.details[..] else {
+            panic!("{spend:?}")
+        };
+        assert_eq!(
+            (detail.field.as_str(), detail.message.as_str()),
+            ("items", "the items cost 5.00 USD, expected at most 3.00 USD")
+        );
         let pending = error(CapCounter::PendingOrders, now);
+        assert_eq!(pending.details, []);
         assert_eq!(
             (pending.code, pending.retry_after_s),
             (Code::PendingOrdersLimitReached, Some(60))
