@@ -10,7 +10,14 @@ use serde_json::Value;
 const INTERNAL_TERMS: [&str; 7] = ["contract", "§", "spec part", "[`", "crate::", "`None`", "`Some`"];
 
 /// Optional fields of responses; all others must be `required`.
-const OPTIONAL_FIELDS: [&str; 5] = ["details", "max_quantity", "secret", "stock", "stock_quarantined"];
+const OPTIONAL_FIELDS: [&str; 6] = [
+    "details",
+    "max_quantity",
+    "returned_vouchers",
+    "secret",
+    "stock",
+    "stock_quarantined",
+];
 
 /// Response fields must be required unless listed in [`OPTIONAL_FIELDS`]. Schemas that forbid further fields are requests.
 fn assert_required(schemas: &Value) {

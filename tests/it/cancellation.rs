@@ -26,6 +26,11 @@ async fn cancelled_order_is_refunded_and_restocked() {
     let order = expect_success(&response, 200);
     assert_eq!(order["status"], "REFUNDED");
     assert_eq!((&order["vouchers"], &order["closed"]), (&json!([]), &json!(true)));
+    assert_eq!(
+        (&order["returned_vouchers"], &order["fulfilled_from"]),
+        (&placed["vouchers"], &json!("cache")),
+        "the history of the vouchers"
+    );
     assert!(text_of(&response).contains(r#""refunded_amount":50.00"#));
     assert_eq!(
         stages(&order),

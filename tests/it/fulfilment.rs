@@ -110,7 +110,7 @@ async fn unfillable_order_is_cancelled_and_refunded() {
     );
     assert_eq!(
         (&order["status"], line_counts(&order)),
-        (&json!("REFUNDED"), [0, 0, 0])
+        (&json!("REFUNDED"), [0, 0, 2])
     );
     assert_eq!(partner.usd_balances().await, (50.0, 0.0));
     expect_error(&partner.get_codes(&order_id).await, 409, "ORDER_CLOSED");

@@ -25,7 +25,10 @@ use crate::ports::vendors::ReservedDelivery;
 use crate::supervisor::DecisionDeadline;
 
 /// The timeline's reason for a refunded rest.
-const UNAVAILABLE_REASON: &str = "the rest is not available";
+const UNAVAILABLE_REST: &str = "the rest is not available";
+
+/// The timeline's reason for an order that is refunded because nothing of it can be had.
+const UNAVAILABLE_ORDER: &str = "no voucher of the order is available";
 
 /// Starts an order that waits for its vendor: delivers what is in stock. `is_purchasable` says whether the rest is bought
 /// now; if it is not, and nothing is in stock, the order keeps waiting. An order that was started does not change. Returns
@@ -147,7 +150,7 @@ pub async fn end_fulfilment(
         transition.issue(picked.vouchers.clone(), FulfilmentSource::Cache);
         // Reserved stock that other orders leave is delivered before anything is refunded.
         if !transition.order().closed && !picked.has_reserved {
-            transition.fail_pending(&unavailable_cause());
+            fail_unavailable(&mut transition);
         }
         Ok(OrderDecision::Advance(transition, picked.holds()))
     };
@@ -157,15 +160,22 @@ pub async fn end_fulfilment(
 /// Refunds a rest that may not be bought, unless the order waits for something else.
 pub(super) fn fail_unpurchasable(transition: &mut OrderTransition) {
     if !transition.order().closed && transition.order().pending_reason.is_none() {
-        transition.fail_pending(&unavailable_cause());
+        fail_unavailable(transition);
     }
 }
 
-fn unavailable_cause() -> Cause {
-    Cause {
+/// Refunds what cannot be had.
+fn fail_unavailable(transition: &mut OrderTransition) {
+    let has_delivered = transition.order().lines.iter().any(|line| line.delivered > 0);
+    let reason = if has_delivered {
+        UNAVAILABLE_REST
+    } else {
+        UNAVAILABLE_ORDER
+    };
+    transition.fail_pending(&Cause {
         by: Actor::System,
-        reason: Some(UNAVAILABLE_REASON.to_owned()),
-    }
+        reason: Some(reason.to_owned()),
+    });
 }
 
 fn start_transition(engine: &Engine, order: &Order) -> OrderTransition {

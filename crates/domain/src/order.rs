@@ -105,6 +105,9 @@ pub struct OrderLine {
     /// Number of units that will not be delivered.
     #[serde(rename = "f", default, skip_serializing_if = "is_zero")]
     pub failed: u32,
+    /// Number of failed units that were to come or had come when the order was cancelled. The others could not be had.
+    #[serde(rename = "c", default, skip_serializing_if = "is_zero")]
+    pub cancelled: u32,
     /// Number of units bought for the order.
     #[serde(rename = "b", default, skip_serializing_if = "is_zero")]
     pub bought: u32,
@@ -163,6 +166,8 @@ pub struct Order {
     pub lines: Vec<OrderLine>,
     /// Sorted by line.
     pub vouchers: Vec<Allocation>,
+    /// Vouchers that the order held and that went back to stock, in the order of the lines.
+    pub returned: Vec<Allocation>,
     /// In minor units of the total's currency.
     pub refunded: Amount,
     /// Whether no more vouchers will be delivered.
@@ -242,11 +247,20 @@ impl Order {
     /// Where the order's vouchers came from; `None` while it has none.
     #[must_use]
     pub fn source(&self) -> Option<FulfilmentSource> {
-        let sum = |of: fn(&OrderLine) -> u32| -> u32 { self.lines.iter().map(of).sum() };
-        match (sum(|line| line.delivered), sum(|line| line.bought)) {
+        self.source_of(self.lines.iter().map(|line| line.delivered).sum())
+    }
+
+    /// Where the returned vouchers came from of an order that holds none any more.
+    #[must_use]
+    pub fn source_of_returned(&self) -> Option<FulfilmentSource> {
+        self.source_of(u32::try_from(self.returned.len()).unwrap_or(u32::MAX))
+    }
+
+    fn source_of(&self, vouchers: u32) -> Option<FulfilmentSource> {
+        match (vouchers, self.lines.iter().map(|line| line.bought).sum::<u32>()) {
             (0, _) => None,
             (_, 0) => Some(FulfilmentSource::Cache),
-            (delivered, bought) if bought >= delivered => Some(FulfilmentSource::Vendor),
+            (vouchers, bought) if bought >= vouchers => Some(FulfilmentSource::Vendor),
             _ => Some(FulfilmentSource::Mixed),
         }
     }
@@ -268,6 +282,7 @@ impl Order {
             metadata: priced.metadata.clone(),
             lines: priced.lines.iter().map(OrderLine::new).collect(),
             vouchers: Vec::new(),
+            returned: Vec::new(),
             refunded: Amount::ZERO,
             closed: false,
             pending_reason: None,
@@ -287,6 +302,7 @@ impl OrderLine {
             quantity: line.quantity,
             delivered: 0,
             failed: 0,
+            cancelled: 0,
             bought: 0,
             stock_only: false,
             min_validity_days: 0,
@@ -307,6 +323,7 @@ mod tests {
             quantity: 5,
             delivered,
             failed,
+            cancelled: 0,
             bought: 0,
             stock_only: false,
             min_validity_days: 0,

@@ -145,10 +145,11 @@ impl OrderTransition {
 
     /// Takes all vouchers back and refunds the whole order.
     pub fn cancel(&mut self, cause: &Cause) {
-        self.returned.append(&mut self.order.vouchers);
+        let returned = std::mem::take(&mut self.order.vouchers);
+        self.take_back(returned);
         for line in &mut self.order.lines {
             line.delivered = 0;
-            line.bought = 0;
+            line.cancelled += line.quantity - line.failed;
             line.failed = line.quantity;
         }
         self.order.fulfilled_from = None;
@@ -161,7 +162,7 @@ impl OrderTransition {
             .into_iter()
             .partition(|held| vouchers.contains(&held.voucher_id));
         self.order.vouchers = remaining;
-        self.returned = returned;
+        self.take_back(returned);
         for allocation in &self.returned {
             let line = &mut self.order.lines[usize::from(allocation.line)];
             line.delivered -= 1;
@@ -169,6 +170,14 @@ impl OrderTransition {
         }
         self.order.fulfilled_from = self.order.source();
         self.fail_pending(cause);
+    }
+
+    /// The order remembers the vouchers that it returns, in the order in which it is read.
+    fn take_back(&mut self, returned: Vec<Allocation>) {
+        self.order.returned.extend(returned.iter().cloned());
+        let position = |held: &Allocation| (held.line, held.voucher.expiry, held.voucher.stock_id);
+        self.order.returned.sort_unstable_by_key(position);
+        self.returned.extend(returned);
     }
 
     /// Finishes the transition. `last_sequence` is the sequence number of the order's last event before it.

@@ -52,6 +52,8 @@ struct OrderRow {
     stock_ids: Vec<StockId>,
     chunk_ids: Vec<ChunkId>,
     expiries: Vec<Option<Date>>,
+    /// Whether the voucher went back to stock.
+    returned: Vec<bool>,
 }
 
 #[derive(Debug, Clone)]
@@ -189,12 +191,13 @@ fn finish_order_query(query: &mut QueryBuilder<Postgres>) -> &mut QueryBuilder<P
                        COALESCE(array_agg(h.line), '{}') AS voucher_lines,
                        COALESCE(array_agg(h.stock_id), '{}') AS stock_ids,
                        COALESCE(array_agg(h.chunk_id), '{}') AS chunk_ids,
-                       COALESCE(array_agg(h.expiry), '{}') AS expiries
+                       COALESCE(array_agg(h.expiry), '{}') AS expiries,
+                       COALESCE(array_agg(h.returned), '{}') AS returned
                   FROM (
-                    SELECT a.voucher_id, a.first_retrieved_at, a.line, a.stock_id, s.chunk_id, s.expiry
+                    SELECT a.voucher_id, a.first_retrieved_at, a.line, a.stock_id, s.chunk_id, s.expiry, a.returned_at IS NOT NULL AS returned
                       FROM allocations AS a
                       JOIN stock AS s ON s.stock_id = a.stock_id
-                     WHERE a.partner_id = o.partner_id AND a.order_id = o.order_id AND a.returned_at IS NULL
+                     WHERE a.partner_id = o.partner_id AND a.order_id = o.order_id
                      ORDER BY a.line, s.expiry NULLS LAST, a.stock_id
                   ) AS h
                 ) AS v
@@ -225,7 +228,14 @@ impl TryFrom<OrderRow> for Order {
         let status = row.status;
         let lines: Vec<OrderLine> =
             serde_json::from_str(&row.lines).map_err(|_| invalid(order_id, "line"))?;
-        let vouchers = row.vouchers(&lines).ok_or_else(|| invalid(order_id, "line"))?;
+        let allocations = row.allocations(&lines).ok_or_else(|| invalid(order_id, "line"))?;
+        let is_returned = row.returned.iter();
+        let (returned, vouchers): (Vec<_>, Vec<_>) = allocations
+            .into_iter()
+            .zip(is_returned)
+            .partition(|(_, returned)| **returned);
+        let without_mark =
+            |marked: Vec<(Allocation, &bool)>| marked.into_iter().map(|(allocation, _)| allocation).collect();
         let timeline = match row.timeline {
             Some(Json(timeline)) => timeline,
             None => vec![Milestone::placed(status, row.created_at)],
@@ -239,7 +249,8 @@ impl TryFrom<OrderRow> for Order {
             reference: row.reference,
             metadata: row.metadata.map(Into::into),
             lines,
-            vouchers,
+            vouchers: without_mark(vouchers),
+            returned: without_mark(returned),
             refunded: row.refunded,
             closed: row.closed,
             pending_reason: row.pending_reason,
@@ -251,7 +262,7 @@ impl TryFrom<OrderRow> for Order {
 }
 
 impl OrderRow {
-    fn vouchers(&self, lines: &[OrderLine]) -> Option<Vec<Allocation>> {
+    fn allocations(&self, lines: &[OrderLine]) -> Option<Vec<Allocation>> {
         let rows = self
             .voucher_ids
             .iter()

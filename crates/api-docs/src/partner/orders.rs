@@ -85,26 +85,30 @@ pub(crate) fn delivered_order() -> Value {
 }
 
 fn cancelled_order() -> Value {
-    refunded_order("partner", "ordered twice")
+    let mut order = refunded_order("partner", "ordered twice", "cancelled");
+    order["fulfilled_from"] = json!("cache");
+    order["returned_vouchers"] = delivered_order()["vouchers"].clone();
+    order
 }
 
 /// Example of an order whose approval was rejected.
 pub(super) fn rejected_order() -> Value {
-    refunded_order("operator", "decided by the partner in the sandbox")
+    refunded_order("operator", "decided by the partner in the sandbox", "cancelled")
 }
 
 /// Example of an order of which a vendor delivered nothing.
 pub(super) fn unfilled_order() -> Value {
-    refunded_order("system", "the rest is not available")
+    refunded_order("system", "no voucher of the order is available", "failed")
 }
 
-fn refunded_order(by: &str, reason: &str) -> Value {
+/// `count` is the field of the item that counts its voucher.
+fn refunded_order(by: &str, reason: &str, count: &str) -> Value {
     let mut order = delivered_order();
     let at = order["created_at"].clone();
     order["status"] = json!("REFUNDED");
     order["fulfilled_from"] = Value::Null;
     order["items"][0]["delivered"] = json!(0);
-    order["items"][0]["cancelled"] = json!(1);
+    order["items"][0][count] = json!(1);
     order["vouchers"] = json!([]);
     order["refunded_amount"] = order["total_amount"].clone();
     for (status, reason) in [("CANCELLED", json!(reason)), ("REFUNDED", Value::Null)] {

@@ -151,6 +151,12 @@ fn cancelled_order_has_no_vouchers_and_is_refunded_in_full() {
     assert_eq!(over.returned.len(), 2);
     assert!(over.order.vouchers.is_empty() && over.events.vouchers.is_empty());
     assert_eq!(over.order.refunded, over.order.total.amount);
+    assert_eq!(over.order.returned, over.returned);
+    assert_eq!(over.order.source_of_returned(), closed.fulfilled_from);
+    // What could not be had before is not cancelled.
+    for (line, before) in over.order.lines.iter().zip(&closed.lines) {
+        assert_eq!((line.failed, line.cancelled), (line.quantity, before.delivered));
+    }
     let reasons: Vec<_> = over
         .order
         .timeline

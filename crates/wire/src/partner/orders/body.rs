@@ -25,7 +25,7 @@ pub struct OrderBody<'a> {
     total_amount: Money,
     /// Currency of all amounts of the order.
     currency: Currency,
-    /// Where the vouchers came from. Null until the first voucher is allocated.
+    /// Where the vouchers came from. Null until the first voucher is allocated. A cancelled order keeps it.
     #[schema(required)]
     fulfilled_from: Option<FulfilmentSource>,
     /// Your reference for the order.
@@ -38,6 +38,10 @@ pub struct OrderBody<'a> {
     items: Vec<OrderItem<'a>>,
     /// The allocated vouchers, without codes. `GET /orders/{order_id}/vouchers` returns the codes.
     vouchers: Vec<OrderVoucher<'a>>,
+    /// Vouchers that were allocated and then went back to stock, because the order or a part of it was cancelled. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    returned_vouchers: Vec<OrderVoucher<'a>>,
     /// Amount returned to the wallet so far.
     refunded_amount: Money,
     /// Whether the order is final: no more vouchers will be delivered.
@@ -68,9 +72,9 @@ struct OrderItem<'a> {
     delivered: u32,
     /// Number of vouchers still to be delivered.
     pending: u32,
-    /// Number of vouchers that could not be delivered, or that an operator took back, of an order that was not cancelled.
+    /// Number of vouchers that could not be delivered, or that an operator took back of an order that it did not cancel.
     failed: u32,
-    /// Number of vouchers of a cancelled order: all of them.
+    /// Number of vouchers that were delivered or still pending when the order was cancelled.
     cancelled: u32,
 }
 
@@ -110,7 +114,7 @@ impl<'a> OrderBody<'a> {
             status: order.status,
             total_amount: order.total,
             currency,
-            fulfilled_from: order.fulfilled_from,
+            fulfilled_from: order.fulfilled_from.or_else(|| order.source_of_returned()),
             reference: order.reference.as_deref(),
             metadata: order.metadata.as_deref().map(serde_json::from_str).transpose()?,
             items: order
@@ -120,6 +124,11 @@ impl<'a> OrderBody<'a> {
                 .collect(),
             vouchers: order
                 .vouchers
+                .iter()
+                .map(|allocation| OrderVoucher::of(allocation, currency))
+                .collect(),
+            returned_vouchers: order
+                .returned
                 .iter()
                 .map(|allocation| OrderVoucher::of(allocation, currency))
                 .collect(),
@@ -141,18 +150,14 @@ impl<'a> OrderBody<'a> {
 
 impl<'a> OrderItem<'a> {
     fn of(line: &'a OrderLine, order: &Order) -> Self {
-        let (failed, cancelled) = match order.status {
-            OrderStatus::Cancelled | OrderStatus::Refunded => (0, line.failed),
-            _ => (line.failed, 0),
-        };
         Self {
             product_id: &line.product_id,
             denomination: line.denomination.of(order.total.currency),
             quantity: line.quantity,
             delivered: line.delivered,
             pending: line.pending(),
-            failed,
-            cancelled,
+            failed: line.failed - line.cancelled,
+            cancelled: line.cancelled,
         }
     }
 }
