@@ -19,7 +19,7 @@ pub(super) struct PreviousCredential {
     pub(super) partner_id: PartnerId,
     /// How long it stays valid.
     pub(super) overlap: Duration,
-    /// Rotations of its family within 24 hours. None for an operator: somebody with a leaked secret could use them up, and with them the
+    /// Rotations of its family within 24 hours. None for an operator: the holder of a leaked secret could use them up, and with them the
     /// operator's means against it.
     pub(super) max_per_day: Option<u32>,
     /// ID of the successor; `None` generates one.

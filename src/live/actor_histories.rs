@@ -1,4 +1,4 @@
-//! The last ten minutes of the busiest actors, and of those that somebody has looked at.
+//! The last ten minutes of the busiest actors, and of those that an operator has looked at.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Operators at startup: the sandbox's admin, and a warning if nobody can sign in to production.
+//! Operators at startup: the sandbox's admin, and a warning if no operator can sign in to production.
 
 use std::path::Path;
 

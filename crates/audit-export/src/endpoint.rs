@@ -70,7 +70,7 @@ impl EndpointExport {
             ExportLeaseOutcome::LeasedByOther => return Ok(ExportOutcome::LeasedByOther),
             ExportLeaseOutcome::Beyond { position, newest } => {
                 return Ok(ExportOutcome::Mismatch(format!(
-                    "the endpoint has accepted checkpoint {position}, but the newest of the database is {newest}: somebody changed the table \
+                    "the endpoint has accepted checkpoint {position}, but the newest of the database is {newest}: a database user changed the table \
                  audit_exports or removed checkpoints"
                 )));
             }

@@ -62,7 +62,7 @@ fn is_same_text(left: &str, right: &str) -> bool {
     left.trim().replace("\r\n", "\n") == right.trim().replace("\r\n", "\n")
 }
 
-/// The inputs whose value somebody else has changed since the form was shown, and that the form would change back; each with the
+/// The inputs whose value another operator has changed since the form was shown, and that the form would change back; each with the
 /// value of now.
 pub(crate) fn conflicts(
     action: &Action,
@@ -102,7 +102,7 @@ pub(crate) fn request(action: &Action, params: &Params, submission: &Submission)
         body.set(name, Json::parse(json.as_bytes()));
     }
     let mut file = None;
-    // A change of some fields leaves the others as they are, also if somebody else has changed them meanwhile.
+    // A change of some fields leaves the others as they are, also if another operator has changed them meanwhile.
     let is_sent = |input: &&Input| {
         !is_in_path(input.name)
             && (!matches!(action.method(), Method::Patch)

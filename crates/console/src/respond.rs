@@ -337,7 +337,7 @@ fn local_refusal(message: &str, details: Vec<(String, String)>) -> Refusal {
     }
 }
 
-/// A refusal if the form would undo what somebody has changed since it was shown, or replace an object that it creates.
+/// A refusal if the form would undo a change since it was shown, or replace an object that it creates.
 async fn find_conflict(
     api: &impl AdminApi,
     visit: &Visit<'_>,
@@ -353,7 +353,7 @@ async fn find_conflict(
         Subject::None => return None,
         Subject::Gone => {
             return Some(local_refusal(
-                "The entry is not in this list any more: somebody has changed it, or newer entries have moved it to another page. Nothing was \
+                "The entry is not in this list any more: another operator has changed it, or newer entries have moved it to another page. Nothing was \
                  changed. Look at it without the filter first.",
                 Vec::new(),
             ));
@@ -378,7 +378,7 @@ async fn find_conflict(
         (label.to_owned(), format!("is {now} now"))
     });
     Some(local_refusal(
-        "Somebody has changed this since you opened the page. Nothing was changed. Check the values and send the form again.",
+        "Another operator has changed this since you opened the page. Nothing was changed. Check the values and send the form again.",
         details.collect(),
     ))
 }

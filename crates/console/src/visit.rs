@@ -90,7 +90,7 @@ impl<'a> Visit<'a> {
             page_id: &self.viewer.page_id,
         };
         let offered = actions.iter().filter(|action| {
-            // A form that failed stays, also if somebody else has made the change.
+            // A form that failed stays, also if another operator has made the change.
             let is_shown = (action.is_offered)(row) || context.failed_form(action, row).is_some();
             self.viewer.role >= action.role() && is_shown
         });

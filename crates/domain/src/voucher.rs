@@ -81,7 +81,7 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// Allocates a voucher whose code nobody has retrieved.
+    /// Allocates a voucher whose code was not retrieved.
     #[must_use]
     pub const fn new(voucher_id: VoucherId, line: u16, sku: Sku, voucher: StockVoucher) -> Self {
         Self {

@@ -210,7 +210,7 @@ impl AccessRegistry {
             *slot = Arc::new(credential);
             self.key_hashes.insert(credential_id, key_hash)
         };
-        // The service never changes a key. Under its former one, a credential whose row somebody has changed would outlive its revocation.
+        // The service never changes a key. Under its former one, a credential whose row a database user has changed would outlive its revocation.
         if let Some(previous) = previous.filter(|previous| *previous != key_hash)
             && let Some(mut slot) = self.credentials.get_mut(&previous)
         {
@@ -366,7 +366,7 @@ impl AccessRegistry {
     }
 }
 
-/// A credential that nobody has.
+/// A credential that no partner has.
 fn unknown_credential() -> Credential {
     let id = CredentialId::from_uuid(Uuid::nil());
     Credential {

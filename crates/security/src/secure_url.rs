@@ -2,7 +2,7 @@
 
 use url::{Host, Url};
 
-/// Whether nobody on the network can read what is sent to the URL: https, or http to this machine.
+/// Whether the network cannot read what is sent to the URL: https, or http to this machine.
 #[must_use]
 pub fn is_secure(url: &Url) -> bool {
     url.has_host()

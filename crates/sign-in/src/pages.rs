@@ -39,7 +39,7 @@ pub fn sign_in(next: &NextPath, provider: Option<&str>) -> Markup {
     )
 }
 
-/// The page of a valid link. Opening it signs nobody in: programs that preview links open them, too.
+/// The page of a valid link. Opening it creates no session: programs that preview links open them, too.
 #[must_use]
 pub fn confirm_link(operator: &OperatorName, token: &str) -> Markup {
     page(
@@ -53,7 +53,7 @@ pub fn confirm_link(operator: &OperatorName, token: &str) -> Markup {
     )
 }
 
-/// The page of a link that another site opened. Following it shows the operator, so that nobody signs in as somebody else unknowingly.
+/// The page of a link that another site opened. Following it shows the operator, so that an operator does not sign in as another one unknowingly.
 #[must_use]
 pub fn continue_with_link(token: &str) -> Markup {
     page(

@@ -314,7 +314,7 @@ impl ChangeRequests {
         self.0.execute(statement).await
     }
 
-    /// Ends the requests that nobody has decided in time, and those whose confirmed change has no outcome.
+    /// Ends the requests that were not decided in time, and those whose confirmed change has no outcome.
     #[boxed]
     pub async fn expire(&self) -> Result<(), StoreError> {
         let statement = sqlx::query!(

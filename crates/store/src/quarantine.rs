@@ -149,7 +149,7 @@ async fn withdraw_sold(
             continue;
         }
         // Sold to an order here, and to another one on the lost timeline: an order whose code was retrieved cannot return it. The
-        // time is that of the audit entry, by which `verify` knows that nobody read the code.
+        // time is that of the audit entry, by which `verify` knows that the code was not read.
         let kept = sqlx::query!(
             "UPDATE allocations
                 SET first_retrieved_at = COALESCE(first_retrieved_at, now())

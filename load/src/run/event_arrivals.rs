@@ -12,7 +12,7 @@ pub struct EventArrivals(Mutex<HashMap<u128, ArrivedEvents>>);
 #[derive(Debug, Default)]
 struct ArrivedEvents {
     count: usize,
-    /// The number of events that somebody waits for. Events may arrive before the response to their order.
+    /// The number of awaited events. Events may arrive before the response to their order.
     waiter: Option<(usize, oneshot::Sender<()>)>,
 }
 
@@ -41,7 +41,7 @@ impl EventArrivals {
             }
             order.waiter = Some((events, sender));
         }
-        // The sender is dropped with the map only, so this does not fail while somebody waits.
+        // The sender is dropped with the map only, so this does not fail while a life waits.
         let _ = arrived.await;
     }
 

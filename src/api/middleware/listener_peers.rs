@@ -1,4 +1,4 @@
-//! Peers of a listener: in production one without TLS serves its TLS proxies and this machine, and nobody else.
+//! Peers of a listener: in production one without TLS serves only its TLS proxies and this machine.
 
 use std::net::IpAddr;
 

@@ -85,7 +85,7 @@ pub(crate) async fn authenticate_page<B: MessageBody>(
     }
 }
 
-/// Marks a form whose sender has the token of a session that has ended. Anybody can send a request without a token: its body is not
+/// Marks a form whose sender has the token of a session that has ended. A request without a token needs no credential: its body is not
 /// read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndedSession;

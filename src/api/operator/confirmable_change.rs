@@ -130,7 +130,7 @@ pub(super) struct ChangeDescription {
 /// What a change needs besides the role of its operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Safeguard {
-    /// It is urgent, or gives nobody anything.
+    /// It is urgent, or gives no access and no money.
     None,
     /// A recent authentication, if a session sends it (step-up).
     StepUp,

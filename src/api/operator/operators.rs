@@ -202,7 +202,7 @@ async fn issue_token(
     let needs_second = four_eyes && !operator.is_named(&name);
     // With the token of another account, an operator could confirm their own changes.
     if needs_second && hash.is_none() {
-        let message = "send the SHA-256 of a token that the operator has generated: while changes need a second operator, nobody sees the token \
+        let message = "send the SHA-256 of a token that the operator has generated: while changes need a second operator, no one sees the token \
                        of another";
         return Err(ApiError::invalid_field("token_sha256", message));
     }

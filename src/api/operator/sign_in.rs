@@ -140,7 +140,7 @@ async fn try_redeem_link(
     check_sessions_permitted(service)?;
     // Another page could otherwise sign a person in to an account of its choice.
     check_same_origin(service, request.headers())?;
-    // Anybody can send it: the body is not larger than a link and a path.
+    // No credential is needed to send it: the body is not larger than a link and a path.
     let body = body::read_at_most(MAX_FORM_BYTES, request.headers(), payload.into_inner()).await?;
     // A body that is no form has no token.
     let form = std::str::from_utf8(&body).unwrap_or_default();

@@ -52,7 +52,7 @@ pub(super) fn monitoring() -> [Operation; monitoring::OPERATIONS.len()] {
                 "kind": "wallet", "actors": 1, "not_ready": 0, "mailbox_depth": 0, "handled": 12, "restarts": 0,
             }], "data": [actor_example()], "has_more": false })),
         describe(monitoring::GET_ACTOR, "An actor of the node that responds, and its last ten minutes: a sample for each ten seconds, of the busiest actors and of those \
-             that somebody reads here.")
+             that an operator reads here.")
             .ok("Actor.", actor_with_samples()),
         describe(monitoring::LIST_NODES, "The nodes of the deployment with lease, version and claimed stock, in byte order of their names.")
             .list("Page of nodes.", json!({

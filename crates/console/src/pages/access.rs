@@ -102,9 +102,9 @@ pub(super) static PAGES: [Page; 4] = [
                     Input::new("days", "Days until it expires", InputKind::Number)
                         .optional()
                         .hint("1 to 366. Empty: 90."),
-                    Input::line("token_sha256", "SHA-256 of a token")
-                        .optional()
-                        .hint("In hex, if the operator has generated the token: then nobody else sees it."),
+                    Input::line("token_sha256", "SHA-256 of a token").optional().hint(
+                        "In hex, if the operator has generated the token: then only the operator sees it.",
+                    ),
                 ])
                 .note("The token is shown once.")
                 .shows("New token: it is shown only now"),

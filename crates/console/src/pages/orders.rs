@@ -220,7 +220,7 @@ pub(super) static PAGES: [Page; 3] = [
                         col("Next attempt", "next_attempt_at"),
                     ],
                     row_actions: &[],
-                    none: "All events were delivered at the first attempt, or nobody receives them.",
+                    none: "All events were delivered at the first attempt, or no endpoint receives them.",
                 },
                 audit_of("subject={order_id}&limit=20", "/audit?subject={order_id}"),
             ],

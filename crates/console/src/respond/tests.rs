@@ -131,7 +131,7 @@ async fn change_of_what_somebody_else_has_changed_is_shown_and_not_made() {
     let refused = send(&api, Role::Admin, true, "/vendors/v/change", form).await;
     assert_eq!(refused.status, 409);
     for text in [
-        "Somebody has changed this",
+        "Another operator has changed this",
         "is “https://new.example/” now",
         "value=\"https://mine.example/\"",
     ] {

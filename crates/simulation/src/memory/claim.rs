@@ -139,7 +139,7 @@ fn claim_available(
     }
     let may_claim =
         state.tables.is_current(by) && !demands::is_other_node_first(&state.tables, by, &request.sku, now);
-    // Nobody else can sell what a node that is alone leaves.
+    // No other node can sell what a node that is alone leaves.
     let minimum = if is_alone(&state.tables, by, now) {
         CHUNK_VOUCHERS
     } else {

@@ -75,7 +75,7 @@ pub struct LiveActors {
 pub struct ActorHistory {
     #[serde(flatten)]
     pub actor: LiveActor,
-    /// A sample for each ten seconds, oldest first. They begin when the actor becomes one of the busiest, or when somebody reads this.
+    /// A sample for each ten seconds, oldest first. They begin when the actor becomes one of the busiest, or when an operator reads this.
     pub samples: Vec<ActorSample>,
 }
 

@@ -74,7 +74,7 @@ operations! {
 /// Validity of a token without another request.
 pub const DEFAULT_TOKEN_DAYS: u16 = 90;
 
-/// A longer validity hides tokens that nobody uses.
+/// A longer validity hides unused tokens.
 pub const MAX_TOKEN_DAYS: u16 = 366;
 
 /// A new operator.
@@ -132,7 +132,7 @@ pub struct IssueTokenRequest {
         )
     )]
     days: Option<u16>,
-    /// SHA-256 of the token in hex, if its operator has generated the token: then nobody else sees it. Required for the token of
+    /// SHA-256 of the token in hex, if its operator has generated the token: then only the operator sees it. Required for the token of
     /// another operator while changes need a second operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[0-9a-f]{64}$")]

@@ -1,7 +1,7 @@
 //! Encrypted vendor credentials, bound to their vendor and its URL.
 //!
 //! Encrypted under the active data key like codes, with associated data that no code has: a credential does not decrypt
-//! as a code, nor for another vendor or URL. Somebody who writes another URL into the database does not receive the credential.
+//! as a code, nor for another vendor or URL. A database user who writes another URL does not receive the credential.
 
 use secrecy::SecretString;
 use zeroize::Zeroizing;
