@@ -2,7 +2,7 @@
 
 use actix_web::dev::Handler;
 use actix_web::http::Method;
-use actix_web::{FromRequest, Resource, Responder, Route, web};
+use actix_web::{FromRequest, Resource, Responder, Route, guard, web};
 use vouchsafe_wire::operation::{self, Operation};
 
 use super::routing::resource;
@@ -11,6 +11,8 @@ use super::routing::resource;
 pub(crate) struct Endpoint {
     pub(super) method: operation::Method,
     pub(super) path: &'static str,
+    /// Whether it also serves HEAD.
+    has_head: bool,
     route: Route,
 }
 
@@ -24,7 +26,24 @@ impl Endpoint {
         Self {
             method: operation.method,
             path: operation.path,
+            has_head: false,
             route: web::method(actix_method(operation.method)).to(handler),
+        }
+    }
+
+    /// An endpoint for GET that also serves HEAD, with the headers of GET: actix sends no body.
+    pub(crate) fn with_head<Access, F, Args>(operation: &operation::Route<Access>, handler: F) -> Self
+    where
+        F: Handler<Args>,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        let is_read = guard::Any(guard::Get()).or(guard::Head());
+        Self {
+            method: operation.method,
+            path: operation.path,
+            has_head: true,
+            route: web::route().guard(is_read).to(handler),
         }
     }
 
@@ -86,9 +105,37 @@ pub(crate) fn register(config: &mut web::ServiceConfig, endpoints: impl IntoIter
 /// The resource of the endpoints of one path.
 fn resource_of(endpoints: Vec<Endpoint>) -> Resource {
     let mut methods: Vec<&str> = endpoints.iter().map(|endpoint| endpoint.method.into()).collect();
+    if endpoints.iter().any(|endpoint| endpoint.has_head) {
+        methods.push(operation::Method::Head.into());
+    }
     methods.sort_unstable();
     let empty = resource(endpoints[0].path, &methods.join(", "));
     endpoints
         .into_iter()
         .fold(empty, |resource, endpoint| resource.route(endpoint.route))
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::ALLOW;
+    use actix_web::test::{TestRequest, call_service, init_service};
+    use actix_web::{App, HttpResponse};
+    use vouchsafe_wire::health::GET_HEALTH;
+
+    use super::*;
+
+    #[actix_web::test]
+    async fn head_is_served_and_allowed_with_get() {
+        let endpoint = Endpoint::with_head(&GET_HEALTH.route, async || HttpResponse::Ok().body("body"));
+        let app = init_service(App::new().configure(|config| register(config, [endpoint]))).await;
+        for (method, status) in [(Method::GET, 200), (Method::HEAD, 200), (Method::POST, 405)] {
+            let request = TestRequest::with_uri("/healthz")
+                .method(method.clone())
+                .to_request();
+            let response = call_service(&app, request).await;
+            assert_eq!(response.status(), status, "{method}");
+            let allow = response.headers().get(ALLOW).map(|allow| allow.to_str().unwrap());
+            assert_eq!(allow, (status == 405).then_some("GET, HEAD"));
+        }
+    }
 }

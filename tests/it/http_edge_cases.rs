@@ -89,7 +89,7 @@ async fn non_reading_clients_do_not_block_requests() {
 }
 
 #[tokio::test]
-async fn unsupported_method_returns_405_and_head_has_no_body() {
+async fn unsupported_method_returns_405_and_head_is_get_without_body() {
     let mut partner = Operator::of(shared()).add_partner("1").await;
     let mut identity = HeaderMap::new();
     partner.client.credentials().insert_api_headers(&mut identity);
@@ -120,7 +120,13 @@ async fn unsupported_method_returns_405_and_head_has_no_body() {
         )
         .await;
         let text = String::from_utf8(response).unwrap();
-        assert!(text.starts_with("HTTP/1.1 405 "), "{path}: {text}");
+        let status = match path {
+            // A read of codes is signed.
+            "/api/v1/orders/ord_0/vouchers" | "/api/v1/credentials/rotate" => 405,
+            "/api/v1/orders/ord_0" => 404,
+            _ => 200,
+        };
+        assert!(text.starts_with(&format!("HTTP/1.1 {status} ")), "{path}: {text}");
         assert!(text.ends_with("\r\n\r\n"), "a HEAD has no body: {text}");
     }
 }

@@ -12,7 +12,7 @@ pub(super) fn product() -> Value {
         "vendor": "mock",
         "currency": "USD",
         "countries": ["US"],
-        "denominations": [25, 50],
+        "denominations": [25.0, 50.0],
         "denomination_range": null,
         "expiry_policy": { "type": "MONTHS_FROM_ISSUE", "value": 12 },
         "redemption": { "instructions": "Enter the code at checkout.", "terms": "Not redeemable for cash." },

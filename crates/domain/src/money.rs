@@ -39,7 +39,7 @@ const THREE_DECIMALS: &[[u8; 3]] = &[*b"BHD", *b"IQD", *b"JOD", *b"KWD", *b"LYD"
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidMoney {
     /// Not an active ISO 4217 code.
-    #[error("expected an ISO 4217 currency code in upper case, such as USD")]
+    #[error("expected the ISO 4217 code of a currency that is in use, such as USD, in upper case in a body")]
     Currency,
     #[error("expected a decimal number, such as 25.00")]
     NotANumber,

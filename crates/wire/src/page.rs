@@ -59,6 +59,7 @@ pub struct PageParameters {
             help = "Cursor of the next page, from the output of the previous one"
         )
     )]
+    #[param(min_length = 1)]
     cursor: Option<String>,
 }
 

@@ -1,9 +1,10 @@
-//! OpenAPI schemas of enums that may get new values.
+//! OpenAPI schemas of enums that may get new values, and of requests with several forms.
 
 use serde_json::Value;
-use utoipa::openapi::Object;
+use utoipa::ToSchema;
 use utoipa::openapi::extensions::Extensions;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Type};
+use utoipa::openapi::{Object, Ref, RefOr, Schema};
 
 /// Extension with the current values of an open enum, known to API tools.
 const EXTENSIBLE_ENUM: &str = "x-extensible-enum";
@@ -29,4 +30,45 @@ pub fn extensible_enum(description: &str, values: impl IntoIterator<Item = &'sta
         .build();
     make_extensible(&mut object);
     object
+}
+
+/// One of the forms of a request: which of its fields it has.
+pub(crate) struct Alternative {
+    pub(crate) name: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) required: &'static [&'static str],
+    pub(crate) optional: &'static [&'static str],
+}
+
+/// A request with several forms.
+pub(crate) fn one_of(alternatives: &[Alternative], description: &str) -> RefOr<Schema> {
+    let forms = alternatives
+        .iter()
+        .map(|alternative| Ref::from_schema_name(alternative.name));
+    let request = forms.fold(OneOfBuilder::new(), |request, form| request.item(form));
+    Schema::from(request.description(Some(description)).build()).into()
+}
+
+/// Adds the schema of each form, with its part of the fields.
+pub(crate) fn add_alternatives<Fields: ToSchema>(
+    alternatives: &[Alternative],
+    schemas: &mut Vec<(String, RefOr<Schema>)>,
+) {
+    Fields::schemas(schemas);
+    let RefOr::T(Schema::Object(fields)) = Fields::schema() else {
+        return;
+    };
+    for alternative in alternatives {
+        let mut form = fields.clone();
+        form.description = Some(alternative.description.to_owned());
+        let is_kept =
+            |field: &str| alternative.required.contains(&field) || alternative.optional.contains(&field);
+        form.properties.retain(|field, _| is_kept(field));
+        form.required = alternative
+            .required
+            .iter()
+            .map(|field| (*field).to_owned())
+            .collect();
+        schemas.push((alternative.name.to_owned(), Schema::from(form).into()));
+    }
 }

@@ -145,7 +145,11 @@ impl<C: RateLimited> FromRequest for VerifiedRequest<C> {
             let incoming = IncomingRequest::new(&request, C::CLASS)?;
             let caller = incoming.authenticate()?;
             response_delivery::take_permit(&request, incoming.service, caller.family_id)?;
-            incoming.peek_rate_limit(&caller)?;
+            if let Err(error) = incoming.peek_rate_limit(&caller) {
+                // actix closes a connection with an unread body, and a client that waits would have to connect again.
+                body::discard(payload).await;
+                return Err(error);
+            }
             check_request_target(&request)?;
             let headers = request.headers();
             body::check_not_compressed(headers)?;

@@ -11,7 +11,8 @@
 use std::time::Duration;
 
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::http::StatusCode;
+use actix_web::http::header::{HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use actix_web::{HttpMessage as _, HttpRequest};
 use vouchsafe_domain::limits::{Limit, RequestClass};
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
@@ -22,6 +23,9 @@ use crate::api::header::header_value;
 
 static RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 static RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
+
+/// Every 401 has a challenge (RFC 9110, section 11.6.1). No registered scheme has two headers and a signature.
+const CHALLENGE: HeaderValue = HeaderValue::from_static("ApiKey realm=\"Vouchsafe partner API\"");
 
 /// The rate-limit status of a request's class when the request was accepted or rejected.
 #[derive(Debug, Clone, Copy)]
@@ -43,12 +47,15 @@ pub(super) fn discard(request: &HttpRequest) {
     request.extensions_mut().remove::<RateLimitReport>();
 }
 
-/// A step of the partner listener: writes the recorded status into the response headers.
+/// A step of the partner listener: writes the recorded status into the response headers, and the challenge of a 401.
 pub(super) async fn write_headers<B>(
     request: ServiceRequest,
     next: impl AsyncFnOnce(ServiceRequest) -> Result<ServiceResponse<B>, actix_web::Error>,
 ) -> Result<ServiceResponse<B>, actix_web::Error> {
     let mut response = next(request).await?;
+    if response.status() == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(WWW_AUTHENTICATE, CHALLENGE);
+    }
     let report = response.request().extensions().get::<RateLimitReport>().copied();
     if let Some(report) = report {
         for (name, value) in [

@@ -3,6 +3,7 @@
 use actix_web::dev::Handler;
 use actix_web::{FromRequest, Responder};
 use vouchsafe_domain::api_scope::ApiScope;
+use vouchsafe_wire::operation::Method;
 use vouchsafe_wire::partner::operation::Operation;
 
 use crate::api::endpoint::Endpoint;
@@ -15,7 +16,13 @@ where
     Args: FromRequest + 'static,
     F::Output: Responder + 'static,
 {
-    protect(Endpoint::new(&operation.route, handler), operation.route.access)
+    let route = &operation.route;
+    // A read of codes is signed, and recorded as a read even without its body.
+    let endpoint = match route.method == Method::Get && route.access != ApiScope::Codes {
+        true => Endpoint::with_head(route, handler),
+        false => Endpoint::new(route, handler),
+    };
+    protect(endpoint, route.access)
 }
 
 /// A function of its own: the compiler makes a copy of [`bind`] for each handler.

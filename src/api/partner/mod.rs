@@ -216,6 +216,33 @@ mod tests {
         assert_eq!(listed, received);
     }
 
+    /// Examples show amounts as responses print them.
+    #[test]
+    fn amounts_of_examples_have_the_decimals_of_their_currency() {
+        const AMOUNTS: [&str; 8] = [
+            "denomination",
+            "total_amount",
+            "refunded_amount",
+            "amount",
+            "balance",
+            "balance_after",
+            "pending_orders",
+            "pending_payouts",
+        ];
+        let text = openapi::json_text::compact(&openapi::to_value(&document(Preview::Off)));
+        for name in AMOUNTS {
+            let field = format!("\"{name}\":");
+            let values = text.split(&field).skip(1);
+            let values = values.map(|rest| rest.split([',', '}']).next().unwrap_or_default());
+            let values: Vec<_> = values.filter(|value| value.parse::<f64>().is_ok()).collect();
+            assert!(!values.is_empty(), "no example of {name}");
+            for value in values {
+                let decimals = value.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+                assert_eq!(decimals, 2, "{name}: {value}");
+            }
+        }
+    }
+
     /// Some generators write code that does not compile for a range such as `4XX`.
     #[test]
     fn responses_of_operations_have_explicit_codes() {

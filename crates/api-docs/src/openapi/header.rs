@@ -63,6 +63,8 @@ response_headers! {
     MaybeRateLimitPolicy = "RateLimit-Policy" Sometimes, POLICY, text().examples([r#""orders";q=100;w=60"#]);
     /// On a response that may precede authentication.
     MaybeRateLimit = "RateLimit" Sometimes, QUOTA, text().examples([r#""orders";r=87;t=42"#]);
+    Challenge = "WWW-Authenticate" Always, "How to authenticate: with `X-API-Key` and `X-API-Secret`.",
+        text().examples([r#"ApiKey realm="Vouchsafe partner API""#]);
     EntityTag = "ETag" Always,
         "Version of the response body. Send it as `If-None-Match` to get 304 while the body is unchanged.",
         text().pattern(Some("^\"[^\"]+\"$"));
@@ -102,7 +104,7 @@ fn build(presence: Presence, description: impl Into<String>, schema: ObjectBuild
 pub(super) const fn rate_limit_headers(status: u16) -> &'static [ResponseHeader] {
     match status {
         200..=399 | 402 | 404 | 409 | 422 => &[ResponseHeader::RateLimitPolicy, ResponseHeader::RateLimit],
-        401 => &[],
+        401 => &[ResponseHeader::Challenge],
         _ => &[
             ResponseHeader::MaybeRateLimitPolicy,
             ResponseHeader::MaybeRateLimit,

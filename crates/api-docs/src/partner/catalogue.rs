@@ -27,8 +27,8 @@ pub(super) fn catalogue() -> Vec<Operation> {
 fn product_with_stock() -> Value {
     let mut product = product();
     product["stock"] = json!([
-        { "denomination": 25, "availability": "IN_STOCK" },
-        { "denomination": 50, "availability": "LOW_STOCK" },
+        { "denomination": 25.0, "availability": "IN_STOCK" },
+        { "denomination": 50.0, "availability": "LOW_STOCK" },
     ]);
     product
 }

@@ -76,13 +76,16 @@ request line, for example `/api/v1/orders`. Signed requests must not have a quer
 **Idempotency.** `POST /orders` and `POST /payouts` require an `Idempotency-Key`. The server executes a request once per key and, \
 for 24 hours, answers repetitions with the stored response and `Idempotent-Replayed: true`.
 
-**Money** is a JSON number with up to the decimals of its currency. Parse it as a decimal, not as a float.
+**Money** is a JSON number with exactly the decimals of its currency: `25.00` USD, `1000` JPY, `10.500` KWD. Parse it as a decimal, not \
+as a float. Requests may write a number or a text, with fewer decimals.
 
 **Lists** return `data`, `has_more` and `next_cursor`. For the next page, pass `next_cursor` as `cursor` with the same filters.
 
 **Errors** share one format; branch on `code`. Every response has an `X-Trace-ID`: quote it when you contact support.
 
 **Numbers.** An integer may be written with a zero fraction: `2.0` is `2`. Other fractions are refused.
+
+**HEAD** is served like GET, without the body and with the same rate limit, by every GET but that of codes.
 
 **Versioning.** Within v1 we only add endpoints, optional parameters, response fields and values of `x-extensible-enum`. Ignore \
 those that you do not know. Every `enum` is final.

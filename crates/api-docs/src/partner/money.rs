@@ -20,7 +20,7 @@ pub(super) fn money() -> Vec<Operation> {
              the money.")
             .idempotent("payout")
             .json_body(json!({
-                "amount": 250, "currency": "USD",
+                "amount": 250.0, "currency": "USD",
                 "destination": { "type": "bank_account", "iban": "DE89370400440532013000", "name": "Acme GmbH" },
                 "reference": "march",
             }))
@@ -34,7 +34,7 @@ pub(super) fn money() -> Vec<Operation> {
 
 pub(crate) fn wallet() -> Value {
     json!({
-        "currency": "USD", "balance": 9_974.5, "pending_orders": 25.5, "pending_payouts": 0,
+        "currency": "USD", "balance": 9_974.5, "pending_orders": 25.5, "pending_payouts": 0.0,
         "updated_at": "2026-11-20T12:00:00.123456Z",
     })
 }
@@ -50,7 +50,7 @@ pub(crate) fn transaction() -> Value {
 fn payout() -> Value {
     let at = "2026-11-20T12:00:00.123456Z";
     json!({
-        "payout_id": "po_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "status": "PENDING", "amount": 250, "currency": "USD",
+        "payout_id": "po_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "status": "PENDING", "amount": 250.0, "currency": "USD",
         "destination": { "type": "bank_account", "iban": "****3000", "name": "****GmbH" }, "reference": "march",
         "created_at": at,
         "timeline": [{ "status": "PENDING", "at": at, "by": "partner", "reason": null, "reference": null }],

@@ -12,7 +12,7 @@ pub(super) fn orders() -> Vec<Operation> {
              the vendor delivers or an operator approves. A rejected order has no effect.")
             .idempotent("order")
             .json_body(json!({
-                "items": [{ "product_id": "sbx-instant", "denomination": 25, "quantity": 1 }],
+                "items": [{ "product_id": "sbx-instant", "denomination": 25.0, "quantity": 1 }],
                 "currency": "USD",
                 "reference": "po-1001",
                 "metadata": { "campaign": "spring" },
@@ -34,7 +34,7 @@ pub(super) fn orders() -> Vec<Operation> {
             .ok("The codes of all allocated vouchers.", json!({
                 "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
                 "data": [{
-                    "voucher_id": "vch_0198c1f2a3b47c5d8e9f0a1b2c3d4e60", "product_id": "sbx-instant", "denomination": 25,
+                    "voucher_id": "vch_0198c1f2a3b47c5d8e9f0a1b2c3d4e60", "product_id": "sbx-instant", "denomination": 25.0,
                     "currency": "USD", "expiry": "2027-11-20",
                     "credentials": [{ "type": "code", "value": "SANDBOX-0000-0001" }, { "type": "pin", "value": "1234" }],
                 }],
@@ -62,20 +62,20 @@ pub(crate) fn delivered_order() -> Value {
     json!({
         "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
         "status": "DELIVERED",
-        "total_amount": 25,
+        "total_amount": 25.0,
         "currency": "USD",
         "fulfilled_from": "cache",
         "reference": "po-1001",
         "metadata": { "campaign": "spring" },
         "items": [{
-            "product_id": "sbx-instant", "denomination": 25, "quantity": 1, "delivered": 1, "pending": 0, "failed": 0,
+            "product_id": "sbx-instant", "denomination": 25.0, "quantity": 1, "delivered": 1, "pending": 0, "failed": 0,
             "cancelled": 0,
         }],
         "vouchers": [{
-            "voucher_id": "vch_0198c1f2a3b47c5d8e9f0a1b2c3d4e60", "product_id": "sbx-instant", "denomination": 25,
+            "voucher_id": "vch_0198c1f2a3b47c5d8e9f0a1b2c3d4e60", "product_id": "sbx-instant", "denomination": 25.0,
             "expiry": "2027-11-20", "first_retrieved_at": null,
         }],
-        "refunded_amount": 0,
+        "refunded_amount": 0.0,
         "closed": true,
         "pending_reason": null,
         "timeline": [{ "status": "DELIVERED", "at": at, "by": "partner", "reason": null }],

@@ -70,9 +70,12 @@ impl Document {
     /// Returns the methods of a template in the format of the `Allow` header.
     pub(super) fn methods(&self, template: &str) -> String {
         let item = self.served["paths"][template].as_object().unwrap();
+        // Reads of partners serve HEAD like GET, except that of codes, which is signed.
+        let security = &self.served["paths"][template]["get"]["security"][0];
+        let has_head = security["ApiKey"].is_array() && security["Signature"].is_null();
         let mut methods: Vec<_> = METHODS
             .iter()
-            .filter(|method| item.contains_key(**method))
+            .filter(|method| item.contains_key(**method) || (has_head && **method == "head"))
             .collect();
         methods.sort();
         let methods: Vec<_> = methods.iter().map(|method| method.to_uppercase()).collect();
@@ -83,7 +86,8 @@ impl Document {
         let name = METHODS
             .iter()
             .find(|name| name.to_uppercase() == method.as_str())?;
-        let spec = self.served["paths"][template].get(*name)?;
+        let item = &self.served["paths"][template];
+        let spec = item.get(*name)?;
         let name = format!("{method} {template}");
         Some(Operation { name, spec })
     }

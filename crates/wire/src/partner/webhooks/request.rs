@@ -6,7 +6,7 @@ use serde::Deserialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::ObjectBuilder;
-use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::openapi::{RefOr, Schema};
 use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::event_kind::{EventKind, EventKinds};
 use vouchsafe_domain::identifier;
@@ -19,16 +19,16 @@ use vouchsafe_domain::webhook::MAX_URL_BYTES;
 use crate::error_body::InvalidRequest;
 use crate::json::{self, JsonObject};
 use crate::partner::limits::{DESCRIPTION, overlap_s, overlap_schema};
+use crate::schema::{Alternative, add_alternatives, one_of};
 
-/// The endpoint to register or update. An update leaves omitted fields unchanged.
+/// The fields of an endpoint, as [`PutWebhookBody`] permits. An update leaves omitted fields unchanged.
 #[derive(Debug, Deserialize, ToSchema)]
-#[schema(as = WebhookRequest)]
 #[serde(deny_unknown_fields)]
-pub struct PutWebhookBody {
-    /// URL of the endpoint: https to a public host. In the sandbox also http to the local machine. Required for a new endpoint.
+struct WebhookFields {
+    /// URL of the endpoint: https to a public host. In the sandbox also http to the local machine.
     /// Another scheme, host or port than before replaces the secret.
     #[serde(default)]
-    #[schema(value_type = Option<HttpUrl>)]
+    #[schema(value_type = Option<HttpUrl>, nullable = false)]
     url: Option<String>,
     /// Events to subscribe to. By default all that v1 began with: `order.created`, `order.processing`, `order.delivered`,
     /// `order.partially_delivered`, `order.cancelled`, `order.refunded`, `voucher.issued`. An event that is added later is sent to
@@ -45,7 +45,49 @@ pub struct PutWebhookBody {
     /// Endpoint to update; it keeps its URL if none is given. Without it, the endpoint with this URL is updated or a new one is
     /// registered.
     #[serde(default)]
+    #[schema(nullable = false)]
     webhook_id: Option<WebhookId>,
+}
+
+/// The endpoint to register or update: by its URL, or by its ID.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub struct PutWebhookBody(JsonObject<WebhookFields>);
+
+impl PutWebhookBody {
+    const ALTERNATIVES: [Alternative; 2] = [
+        Alternative {
+            name: "WebhookRegistration",
+            description: "An endpoint to register, or to update if one has this URL.",
+            required: &["url"],
+            optional: &["events", "description", "enabled"],
+        },
+        Alternative {
+            name: "WebhookUpdate",
+            description: "An endpoint to update.",
+            required: &["webhook_id"],
+            optional: &["url", "events", "description", "enabled"],
+        },
+    ];
+}
+
+impl utoipa::PartialSchema for PutWebhookBody {
+    fn schema() -> RefOr<Schema> {
+        one_of(
+            &Self::ALTERNATIVES,
+            "The endpoint to register or update: by its URL, or by its ID.",
+        )
+    }
+}
+
+impl ToSchema for PutWebhookBody {
+    fn name() -> Cow<'static, str> {
+        "WebhookRequest".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        add_alternatives::<WebhookFields>(&Self::ALTERNATIVES, schemas);
+    }
 }
 
 /// Options of a secret rotation.
@@ -98,20 +140,19 @@ struct ReplayFields {
 pub struct ReplayEventsBody(JsonObject<ReplayFields>);
 
 impl ReplayEventsBody {
-    /// The alternatives: name, description, required fields, optional fields.
-    const ALTERNATIVES: [(&str, &str, &[&str], &[&str]); 2] = [
-        (
-            "WebhookReplayEvent",
-            "One event to deliver again.",
-            &["event_id"],
-            &[],
-        ),
-        (
-            "WebhookReplayRange",
-            "The events of a time range to deliver again.",
-            &["from"],
-            &["to"],
-        ),
+    const ALTERNATIVES: [Alternative; 2] = [
+        Alternative {
+            name: "WebhookReplayEvent",
+            description: "One event to deliver again.",
+            required: &["event_id"],
+            optional: &[],
+        },
+        Alternative {
+            name: "WebhookReplayRange",
+            description: "The events of a time range to deliver again.",
+            required: &["from"],
+            optional: &["to"],
+        },
     ];
 
     /// One event, or the events of a time range that ends `now` without `to`.
@@ -145,12 +186,10 @@ impl ReplayEventsBody {
 
 impl utoipa::PartialSchema for ReplayEventsBody {
     fn schema() -> RefOr<Schema> {
-        let alternatives = Self::ALTERNATIVES.iter();
-        let request = alternatives.fold(utoipa::openapi::OneOfBuilder::new(), |request, (name, ..)| {
-            request.item(Ref::from_schema_name(*name))
-        });
-        let request = request.description(Some("The events to deliver again: one event, or a time range."));
-        Schema::from(request.build()).into()
+        one_of(
+            &Self::ALTERNATIVES,
+            "The events to deliver again: one event, or a time range.",
+        )
     }
 }
 
@@ -160,18 +199,7 @@ impl ToSchema for ReplayEventsBody {
     }
 
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        ReplayFields::schemas(schemas);
-        let RefOr::T(Schema::Object(fields)) = <ReplayFields as utoipa::PartialSchema>::schema() else {
-            return;
-        };
-        for (name, description, required, optional) in Self::ALTERNATIVES {
-            let mut alternative = fields.clone();
-            alternative.description = Some(description.to_owned());
-            let is_kept = |field: &str| required.contains(&field) || optional.contains(&field);
-            alternative.properties.retain(|field, _| is_kept(field));
-            alternative.required = required.iter().map(|field| (*field).to_owned()).collect();
-            schemas.push((name.to_owned(), Schema::from(alternative).into()));
-        }
+        add_alternatives::<ReplayFields>(&Self::ALTERNATIVES, schemas);
     }
 }
 
@@ -191,13 +219,13 @@ pub struct RequestedWebhook {
 /// # Errors
 /// `MALFORMED_REQUEST` and `VALIDATION_FAILED`.
 pub fn parse(body: &[u8]) -> Result<RequestedWebhook, InvalidRequest> {
-    let JsonObject(PutWebhookBody {
+    let PutWebhookBody(JsonObject(WebhookFields {
         url,
         events,
         description,
         enabled,
         webhook_id,
-    }) = json::parse(body)?;
+    })) = json::parse(body)?;
     let url = url.as_deref().map(identifier::normalize).transpose();
     let url = url.map_err(|error| InvalidRequest::field("url", format!("remove the {error}")))?;
     match &url {
@@ -308,6 +336,26 @@ mod tests {
                 "{body}"
             );
         }
+    }
+
+    #[test]
+    fn schema_requires_the_url_or_the_id() {
+        let mut schemas = Vec::new();
+        PutWebhookBody::schemas(&mut schemas);
+        let required = schemas.iter().filter_map(|(name, schema)| match schema {
+            RefOr::T(Schema::Object(form)) if name.starts_with("Webhook") && name != "WebhookId" => {
+                Some((name.as_str(), form.required.clone()))
+            }
+            _ => None,
+        });
+        let required: Vec<_> = required.collect();
+        assert_eq!(
+            required,
+            [
+                ("WebhookRegistration", vec!["url".to_owned()]),
+                ("WebhookUpdate", vec!["webhook_id".to_owned()])
+            ]
+        );
     }
 
     #[test]
