@@ -16,7 +16,6 @@ use std::time::Duration;
 
 use clap::Args;
 use secrecy::SecretString;
-use sqlx::postgres::PgConnectOptions;
 use vouchsafe_actors::engine::DEFAULT_LANES;
 use vouchsafe_audit_export::AuditExportArgs;
 use vouchsafe_kms::WrappingKeyArgs;
@@ -39,7 +38,7 @@ use vouchsafe_security::environment::Environment;
 use vouchsafe_security::listener::Listener;
 use vouchsafe_security::metrics_access::MetricsAccess;
 use vouchsafe_security::secret::expose_setting;
-use vouchsafe_store::{DatabaseUrlError, parse_database_url};
+use vouchsafe_store::{DatabaseUrlError, Servers, parse_database_url};
 use vouchsafe_telemetry::{LogFormat, TelemetrySettings};
 use vouchsafe_webhooks::LoopbackTargets;
 use vouchsafe_wire::operator::settings::Setting;
@@ -243,11 +242,11 @@ pub struct ServeSettings {
 }
 
 impl ServeSettings {
-    /// How to connect to the database of `DATABASE_URL`. An empty variable counts as unset.
+    /// The servers of `DATABASE_URL`. An empty variable counts as unset.
     ///
     /// # Errors
     /// [`DatabaseUrlError`].
-    pub fn connect_options(&self) -> Result<Option<PgConnectOptions>, DatabaseUrlError> {
+    pub fn database_servers(&self) -> Result<Option<Servers>, DatabaseUrlError> {
         let url = expose_setting(self.database_url.as_ref());
         url.map(|url| parse_database_url(url, self.environment))
             .transpose()

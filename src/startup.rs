@@ -30,7 +30,6 @@ use std::time::Duration;
 use actix_rt::ArbiterHandle;
 use actix_web::web;
 use anyhow::Context as _;
-use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Runtime;
 use tracing::{error, info, warn};
 use vouchsafe_actors::delivery::Deliveries;
@@ -46,7 +45,7 @@ use vouchsafe_procurement::ProcurementService;
 use vouchsafe_security::concurrency_limit::ConcurrencyLimit;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_store::keyring::Keyring;
-use vouchsafe_store::{PgNode, PgStore};
+use vouchsafe_store::{PgNode, PgStore, Servers};
 use vouchsafe_webhooks::{AttemptLogWriter, HttpSender, SenderConfig, UrlPolicy, build_context};
 
 use self::open_files::MaxConnections;
@@ -96,7 +95,7 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
     // Before the private Postgres starts, which inherits the limit.
     let max = open_files::share_out(settings).map_err(invalid_setting)?;
     let directory = DataDir::open(data_dir)?;
-    let (options, private) = open_database(settings, &directory)?;
+    let (servers, private) = open_database(settings, &directory)?;
     let database = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(DATABASE_THREADS)
         .thread_name("database")
@@ -131,7 +130,7 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
         procurement,
         deliveries,
     };
-    let served = system.block_on(run_service(settings, &directory, options, threads, metrics, max));
+    let served = system.block_on(run_service(settings, &directory, servers, threads, metrics, max));
     // Actors stop before the database runtime, because they use the store.
     for arbiter in arbiters {
         arbiter.stop();
@@ -174,26 +173,26 @@ struct Threads<'a> {
 fn open_database(
     settings: &ServeSettings,
     directory: &DataDir,
-) -> anyhow::Result<(PgConnectOptions, Option<PrivatePostgres>)> {
-    if let Some(options) = settings.connect_options().map_err(invalid_setting)? {
-        return Ok((options, None));
+) -> anyhow::Result<(Servers, Option<PrivatePostgres>)> {
+    if let Some(servers) = settings.database_servers().map_err(invalid_setting)? {
+        return Ok((servers, None));
     }
     let executable = std::env::current_exe().context("find the path of this program")?;
     let private = PrivatePostgres::start(directory, &executable, Durability::Durable)?;
-    Ok((private.connect_options(), Some(private)))
+    Ok((private.connect_options().into(), Some(private)))
 }
 
 async fn run_service(
     settings: &ServeSettings,
     directory: &DataDir,
-    options: PgConnectOptions,
+    servers: Servers,
     threads: Threads<'_>,
     metrics: Metrics,
     max: MaxConnections,
 ) -> anyhow::Result<ShutdownOutcome> {
     metrics.runtimes().add_current("main");
     let certificates = Certificates::load(settings)?;
-    let service = build_service(settings, directory, options, &threads, metrics, max).await?;
+    let service = build_service(settings, directory, servers, &threads, metrics, max).await?;
     let service = web::Data::new(service);
     let listeners = [
         listeners::start_partner_listener(settings, &service, &threads.actors, &certificates, max)?,
@@ -235,7 +234,7 @@ async fn run_service(
 async fn build_service(
     settings: &ServeSettings,
     directory: &DataDir,
-    options: PgConnectOptions,
+    servers: Servers,
     threads: &Threads<'_>,
     metrics: Metrics,
     max: MaxConnections,
@@ -249,7 +248,7 @@ async fn build_service(
     let name = secrets::node_name(directory.path())?;
     let runtime = threads.database.handle().clone();
     let store = PgStore::open_with(
-        options,
+        servers,
         runtime,
         settings.connections.sizes(),
         &metrics.connections(),

@@ -35,6 +35,7 @@ mod delivery_log;
 mod events;
 mod exit_codes;
 mod expiry;
+mod failover;
 mod foreign_ids;
 mod forged_grants;
 mod fulfilment;

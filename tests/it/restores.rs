@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use hyper::Method;
 use serde_json::{Value, json};
 use sqlx::ConnectOptions as _;
 use vouchsafe_test_harness::{
-    Database, Instance, Operator, Partner, Sale, expect_error, expect_success, id_of, program, text_of,
-    unique,
+    Database, Instance, Operator, Partner, Sale, expect_error, expect_success, id_of, postgres_program,
+    program, text_of, unique,
 };
 
 const MASTER_KEY: (&str, &str) = (
@@ -22,16 +22,10 @@ const MASTER_KEY: (&str, &str) = (
 fn run_client(database: &Database, client: &str, arguments: &[&str]) -> Output {
     let options = database.options();
     let url = options.to_url_lossy();
-    let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
-    let versions = installed.map(|version| version.unwrap().path().join("bin").join(client));
-    let client = versions
-        .filter(|path| path.exists())
-        .max()
-        .unwrap_or_else(|| PathBuf::from(client));
     let host = options
         .get_socket()
         .map_or(Path::new(options.get_host()), |path| path);
-    let output = Command::new(client)
+    let output = Command::new(postgres_program(client))
         .arg("--host")
         .arg(host)
         .args(["--username", options.get_username()])

@@ -87,9 +87,13 @@ impl DatabaseArgs {
         let Some(url) = &self.database_url else {
             return run_on_private(&local_service.data_dir, verb, work).await;
         };
-        let options = parse_database_url(expose(url), local_service.environment);
-        let options = options.map_err(|error| UsageError(error.to_string()))?;
-        work(options).await.map_err(|error| {
+        let servers = parse_database_url(expose(url), local_service.environment);
+        let servers = servers.map_err(|error| UsageError(error.to_string()))?;
+        let done = match servers.find_primary().await {
+            Ok(options) => work(options).await,
+            Err(error) => Err(StoreError::NotWritten(error)),
+        };
+        done.map_err(|error| {
             let advice = " at DATABASE_URL (is its server running, and is it a database of this service?)";
             describe_failure(error, verb, advice)
         })

@@ -139,7 +139,7 @@ impl<Op: BatchOp> Batcher<Op> {
             BatcherKind::Count => (COUNT_SETTINGS.as_slice(), LOOKUP_DEADLINE),
         };
         for _ in 0..Op::WORKERS {
-            let options = database.session_options().options(settings.iter().copied());
+            let servers = database.session_servers().with_settings(settings.iter().copied());
             let limits = PoolLimits {
                 connections: 1,
                 acquire_timeout: ACQUIRE_TIMEOUT,
@@ -147,7 +147,7 @@ impl<Op: BatchOp> Batcher<Op> {
             };
             let worker = BatchWorker {
                 database: database.clone(),
-                connection: ConnectionPool::new(options, limits, None),
+                connection: ConnectionPool::new(servers, limits, None),
                 op: op.clone(),
                 kind,
             };

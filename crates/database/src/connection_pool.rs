@@ -2,7 +2,8 @@
 //!
 //! A dead host, or a firewall that drops a flow, leaves a connection that neither responds nor fails. All work has a deadline
 //! longer than every server-side timeout, so only a dead connection reaches it. Then the pool closes all of its connections
-//! and opens new ones: later work never gets a connection with an interrupted transaction.
+//! and opens new ones: later work never gets a connection with an interrupted transaction. It does the same when another server becomes
+//! the primary, and when a statement finds its server read-only.
 
 use std::future::Future;
 use std::io;
@@ -19,7 +20,8 @@ use tokio::time::{Instant, timeout};
 use tracing::warn;
 
 use super::erased_work::{ErasedOutcome, ErasedWork, erase, restore_type};
-use super::error::StoreError;
+use super::error::{StoreError, is_read_only};
+use super::servers::{PrimaryWatch, Servers, check_primary, moved_error};
 
 /// Maximum wait for a free connection.
 pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -46,9 +48,10 @@ pub struct PoolMetrics {
 
 #[derive(Debug)]
 pub struct ConnectionPool {
-    options: PgConnectOptions,
+    servers: Servers,
     limits: PoolLimits,
-    current: RwLock<PoolGeneration>,
+    /// `None` until the first work.
+    current: RwLock<Option<PoolGeneration>>,
     /// One permit per connection: work holds one at a time, and waits in this queue and not in the pool's.
     permits: Semaphore,
     metrics: Option<PoolMetrics>,
@@ -74,20 +77,18 @@ impl Drop for Counted<'_> {
 #[derive(Debug, Clone)]
 struct PoolGeneration {
     number: u64,
+    /// Number of the primary that its connections lead to.
+    moves: u64,
     pool: PgPool,
 }
 
 impl ConnectionPool {
-    pub fn new(options: PgConnectOptions, limits: PoolLimits, metrics: Option<PoolMetrics>) -> Self {
-        let current = RwLock::new(PoolGeneration {
-            number: 0,
-            pool: connect_lazily(&options, limits),
-        });
+    pub fn new(servers: Servers, limits: PoolLimits, metrics: Option<PoolMetrics>) -> Self {
         let permits = usize::try_from(limits.connections).unwrap_or(usize::MAX);
         Self {
-            options,
+            servers,
             limits,
-            current,
+            current: RwLock::default(),
             permits: Semaphore::new(permits),
             metrics,
         }
@@ -108,11 +109,32 @@ impl ConnectionPool {
     pub(crate) async fn run_erased(&self, work: ErasedWork) -> ErasedOutcome {
         let _permit = self.acquire().await?;
         let _in_use = Counted::new(self.metrics.as_ref().map(|metrics| &metrics.in_use));
-        let PoolGeneration { number, pool } = self.current();
-        match timeout(self.limits.deadline, work(pool)).await {
-            Ok(done) => done,
+        let watched = timeout(self.limits.acquire_timeout, self.servers.watch()).await;
+        let mut primary = watched.map_err(|_| sqlx::Error::PoolTimedOut)?;
+        let PoolGeneration { number, pool, .. } = self.current(&primary);
+        let outcome = tokio::select! {
+            biased;
+            done = timeout(self.limits.deadline, work(pool)) => done,
+            // The former primary may never answer.
+            () = primary.moved() => return Err(moved_error().into()),
+        };
+        match outcome {
+            Ok(done) => {
+                if done.as_ref().is_err_and(|error| is_read_only(error.cause())) {
+                    self.replace(
+                        number,
+                        &primary,
+                        "database server is read-only, replacing all connections",
+                    );
+                }
+                done
+            }
             Err(_) => {
-                self.replace(number);
+                self.replace(
+                    number,
+                    &primary,
+                    "database not responding, replacing all connections",
+                );
                 Err(timeout_error(self.limits.deadline).into())
             }
         }
@@ -135,24 +157,40 @@ impl ConnectionPool {
         }
     }
 
-    fn current(&self) -> PoolGeneration {
-        self.current.read().clone()
+    /// The pool of this primary, or of a later one.
+    fn current(&self, primary: &PrimaryWatch) -> PoolGeneration {
+        if let Some(current) = &*self.current.read()
+            && current.moves >= primary.moves()
+        {
+            return current.clone();
+        }
+        let mut current = self.current.write();
+        match &mut *current {
+            Some(current) if current.moves >= primary.moves() => current.clone(),
+            current => self.open_next(current, primary),
+        }
     }
 
-    fn replace(&self, number: u64) {
+    fn replace(&self, number: u64, primary: &PrimaryWatch, reason: &'static str) {
         let mut current = self.current.write();
-        // Other work that hit the deadline has replaced this pool already.
-        if current.number != number {
-            return;
+        // Otherwise other work has replaced this pool already.
+        if current.as_ref().is_some_and(|current| current.number == number) {
+            warn!("{reason}");
+            self.open_next(&mut current, primary);
         }
-        warn!("database not responding, replacing all connections");
+    }
+
+    fn open_next(&self, current: &mut Option<PoolGeneration>, primary: &PrimaryWatch) -> PoolGeneration {
         let next = PoolGeneration {
-            number: number + 1,
-            pool: connect_lazily(&self.options, self.limits),
+            number: current.as_ref().map_or(0, |current| current.number + 1),
+            moves: primary.moves(),
+            pool: connect_lazily(primary.options(&self.servers), self.limits),
         };
-        let replaced = std::mem::replace(&mut *current, next);
-        // `close` marks the pool as closed at once; its future would wait for the dead connections.
-        drop(replaced.pool.close());
+        if let Some(replaced) = current.replace(next.clone()) {
+            // `close` marks the pool as closed at once; its future would wait for the dead connections.
+            drop(replaced.pool.close());
+        }
+        next
     }
 }
 
@@ -166,6 +204,7 @@ fn connect_lazily(options: &PgConnectOptions, limits: PoolLimits) -> PgPool {
         .max_connections(limits.connections)
         .acquire_timeout(limits.acquire_timeout)
         .test_before_acquire(false)
+        .after_connect(|connection, _| Box::pin(check_primary(connection)))
         .connect_lazy_with(options.clone())
 }
 
@@ -183,7 +222,7 @@ mod tests {
             deadline: DEADLINE,
         };
         let metrics = ConnectionMetrics::default().of(ConnectionClass::Operators);
-        ConnectionPool::new(PgConnectOptions::new(), limits, Some(metrics))
+        ConnectionPool::new(PgConnectOptions::new().into(), limits, Some(metrics))
     }
 
     fn counts(pool: &ConnectionPool) -> (i64, i64, u64) {
@@ -221,14 +260,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn pool_with_unresponsive_connection_is_replaced_once() {
         let connections = pool_of(2);
-        let PoolGeneration { pool: first_pool, .. } = connections.current();
+        let primary = connections.servers.watch().await;
+        let PoolGeneration { pool: first_pool, .. } = connections.current(&primary);
         let run_hanging = || connections.run(|_| std::future::pending::<Result<(), sqlx::Error>>());
         let (first_outcome, second_outcome) = tokio::join!(run_hanging(), run_hanging());
         for outcome in [first_outcome, second_outcome] {
             assert!(matches!(outcome, Err(StoreError::Unknown(_))), "{outcome:?}");
         }
         assert!(first_pool.is_closed());
-        let PoolGeneration { number, pool } = connections.current();
+        let PoolGeneration { number, pool, .. } = connections.current(&primary);
         assert_eq!(
             (number, pool.is_closed()),
             (1, false),

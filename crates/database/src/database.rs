@@ -16,6 +16,7 @@ use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow};
 use sqlx::query::{Map, Query};
 use sqlx::{Connection as _, PgConnection, PgPool, Postgres};
 use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
 use tracing::{Instrument as _, debug_span};
 use vouchsafe_domain::spans::SPANS;
 
@@ -24,6 +25,7 @@ use super::connection_class::{ConnectionClass, ConnectionMetrics, ConnectionSett
 use super::connection_pool::ConnectionPool;
 use super::erased_work::{ErasedOutcome, ErasedWork, erase, restore_type};
 use super::error::StoreError;
+use super::servers::Servers;
 use super::transaction::{
     self, ErasedTransactionWork, Transaction, TransactionMetrics, TransactionWork, erase_result,
 };
@@ -68,41 +70,56 @@ pub struct Database {
 
 #[derive(Debug)]
 struct Shared {
-    options: PgConnectOptions,
+    servers: Servers,
     settings: ConnectionSettings,
     /// One per class, in the order of [`ConnectionClass::ALL`].
     pools: [ConnectionPool; ConnectionClass::ALL.len()],
     transactions: TransactionMetrics,
     runtime: Handle,
+    /// Follows the primary, if there are several servers.
+    watch: Option<AbortHandle>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(watch) = &self.watch {
+            watch.abort();
+        }
+    }
 }
 
 impl Database {
-    /// Creates a handle for background jobs without connecting. All work runs on `runtime`.
+    /// Creates a handle for background jobs without connecting, except to find the primary of several servers. All work runs on
+    /// `runtime`.
     pub fn new(
-        options: PgConnectOptions,
+        servers: &Servers,
         runtime: Handle,
         settings: ConnectionSettings,
         metrics: &ConnectionMetrics,
     ) -> Self {
-        let options = options.options(FIXED_SETTINGS);
+        let servers = servers.with_settings(FIXED_SETTINGS);
         let pools = ConnectionClass::ALL.map(|class| {
-            let options = options
-                .clone()
-                .options(SESSION_SETTINGS)
-                .options([
+            let servers = servers
+                .with_settings(SESSION_SETTINGS)
+                .with_settings([
                     ("statement_timeout", class.statement_timeout()),
                     ("plan_cache_mode", class.plan_cache_mode()),
                 ])
-                .application_name(&format!("vouchsafe {}", class.name()));
-            ConnectionPool::new(options, class.limits(settings), Some(metrics.of(class)))
+                .with_application_name(&format!("vouchsafe {}", class.name()));
+            ConnectionPool::new(servers, class.limits(settings), Some(metrics.of(class)))
+        });
+        let watch = servers.are_several().then(|| {
+            let servers = servers.with_application_name("vouchsafe primary");
+            spawn_watch(&runtime, servers)
         });
         Self {
             shared: Arc::new(Shared {
-                options,
+                servers,
                 settings,
                 pools,
                 transactions: metrics.transactions().clone(),
                 runtime,
+                watch,
             }),
             class: ConnectionClass::Jobs,
         }
@@ -120,14 +137,24 @@ impl Database {
         self.shared.settings
     }
 
-    /// Connection options without timeouts.
-    pub fn connect_options(&self) -> PgConnectOptions {
-        self.shared.options.clone()
+    /// Options of connections to the primary without timeouts, for work that ends when another server becomes it.
+    ///
+    /// # Errors
+    /// [`StoreError::NotWritten`] if no server is the primary.
+    pub async fn find_primary(&self) -> Result<PgConnectOptions, StoreError> {
+        let servers = self.shared.servers.clone();
+        let found = self.spawn(async move { servers.find_primary().await.map_err(StoreError::NotWritten) });
+        found.await
     }
 
-    /// Connection options of lanes and batchers.
-    pub fn session_options(&self) -> PgConnectOptions {
-        self.connect_options().options(SESSION_SETTINGS)
+    /// Whether a connection of its own follows the primary.
+    pub fn watches_primary(&self) -> bool {
+        self.shared.watch.is_some()
+    }
+
+    /// Servers with the settings of lanes and batchers.
+    pub fn session_servers(&self) -> Servers {
+        self.shared.servers.with_settings(SESSION_SETTINGS)
     }
 
     /// Runs work to completion even if the caller stops waiting: it changes the database and then the copy in memory.
@@ -258,6 +285,11 @@ pub async fn connect(options: &PgConnectOptions) -> Result<PgConnection, StoreEr
     let options = options.clone().options(FIXED_SETTINGS).options(COMMAND_SETTINGS);
     let connection = PgConnection::connect_with(&options).await;
     connection.map_err(StoreError::NotWritten)
+}
+
+#[allow(clippy::disallowed_methods)] // belongs to no request, and ends with its database
+fn spawn_watch(runtime: &Handle, servers: Servers) -> AbortHandle {
+    runtime.spawn(servers.run_watch()).abort_handle()
 }
 
 /// Spawns a task in the current tracing span, so that its log events belong to the request.

@@ -189,8 +189,14 @@ fn statement_error(error: &sqlx::Error) -> Option<&PgDatabaseError> {
     (database_error.severity() == PgSeverity::Error).then_some(database_error)
 }
 
-/// SQLSTATE of a write on a server that is still in recovery, such as a restored one before its promotion.
+/// SQLSTATE of a write on a server that is in recovery, such as a standby, or a restored server before its promotion.
 const READ_ONLY_TRANSACTION: &str = "25006";
+
+/// Whether the server of the connection accepts no writes: the connection is as good as lost.
+pub fn is_read_only(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.as_deref() == Some(READ_ONLY_TRANSACTION)
+}
 
 /// Whether the database may become usable soon: the port is closed, the server is starting, in recovery or out of connections.
 pub fn is_transient(error: &sqlx::Error) -> bool {

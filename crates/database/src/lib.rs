@@ -8,6 +8,7 @@
 //! | [`batcher`] | requests that arrive during a statement share the next one |
 //! | [`query`] | parts of queries: limits and time ranges |
 //! | [`database_url`] | `DATABASE_URL` |
+//! | [`servers`] | failover between the servers of `DATABASE_URL` |
 //! | [`schema`] | migrations, SQL functions and rights |
 //! | `erased_work` | work without its type, so that running it is compiled once |
 //! | [`error`] | whether a write may have happened, and whether a retry can succeed |
@@ -22,6 +23,7 @@ pub mod error;
 pub mod query;
 pub mod schema;
 pub mod server_check;
+pub mod servers;
 pub mod transaction;
 
 /// Makes an `async fn` return a boxed future. Its code is compiled here, once, and not in each crate that awaits it; an allocation is

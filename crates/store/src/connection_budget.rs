@@ -17,7 +17,7 @@ pub struct ConnectionBudget {
 
 /// See [`super::PgStore::connection_budget`].
 pub(super) async fn load(database: &Database, lanes: u16) -> Result<ConnectionBudget, StoreError> {
-    let per_node = database.connection_settings().total(lanes);
+    let per_node = database.connection_settings().total(lanes) + u32::from(database.watches_primary());
     let server = sqlx::query!(
         r#"SELECT count(*) AS "nodes!",
                   current_setting('max_connections')::bigint

@@ -68,7 +68,7 @@ impl PrepareError {
 
 /// See [`super::PgStore::prepare`].
 pub(super) async fn prepare(database: &Database, expected: Environment) -> Result<(), PrepareError> {
-    let options = database.connect_options();
+    let options = database.find_primary().await?;
     let checked = database.spawn(async move { check_server(&options).await.map_err(StoreError::from) });
     checked.await?;
     let disabled = database
@@ -99,7 +99,7 @@ pub(super) async fn prepare(database: &Database, expected: Environment) -> Resul
             }
         }
         Environment::Sandbox => {
-            let options = database.connect_options();
+            let options = database.find_primary().await?;
             let report_wait = || tracing::info!("waiting for a migration by another program");
             database
                 .spawn(async move { schema::migrate(&options, report_wait).await })

@@ -6,11 +6,11 @@
 use std::future::Future;
 use std::time::Duration;
 
-use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions as _, PgConnection};
+use sqlx::PgConnection;
 use vouchsafe_actors::ports::record::{Record, StaleReason, Verdict};
 use vouchsafe_actors::ports::store::{BatchOutcome, LaneStore, RecoverError, StoreFuture};
 use vouchsafe_audit_log::AuditActor;
+use vouchsafe_database::servers::{PrimaryWatch, Servers, moved_error};
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::store_error::{CommitError, Unavailable};
@@ -18,7 +18,7 @@ use vouchsafe_domain::store_error::{CommitError, Unavailable};
 use super::commit::{Fence, commit_batch};
 use super::connection_pool::timeout_error;
 use super::continuity;
-use super::error::{commit_error, unavailable};
+use super::error::{commit_error, describe, is_read_only, unavailable};
 use super::idempotency_keys;
 use super::node_identity::NodeIdentity;
 
@@ -41,25 +41,28 @@ const PLANNER_SETTINGS: [(&str, &str); 6] = [
 ];
 
 pub(super) struct PgLane {
-    options: PgConnectOptions,
+    servers: Servers,
     fence: Fence,
     /// The last batch that the database acknowledged.
     acknowledged: i64,
-    connection: Option<PgConnection>,
+    connection: Option<LaneConnection>,
 }
+
+/// A connection, and the primary that it leads to.
+type LaneConnection = (PgConnection, PrimaryWatch);
 
 impl PgLane {
     /// Opens a lane with a new generation, which fences off batches in flight, and restarts its batch numbers.
     pub(super) async fn open(
-        options: PgConnectOptions,
+        servers: &Servers,
         node: &NodeIdentity,
         lane: i16,
     ) -> Result<Self, RecoverError> {
         // Shows operators the lane in `pg_stat_activity`.
-        let options = options
-            .application_name(&format!("vouchsafe lane {lane}"))
-            .options(PLANNER_SETTINGS);
-        let mut connection = connect(&options).await?;
+        let servers = servers
+            .with_application_name(&format!("vouchsafe lane {lane}"))
+            .with_settings(PLANNER_SETTINGS);
+        let (mut connection, primary) = connect(&servers).await?;
         let opened = sqlx::query_scalar!(
             "INSERT INTO lanes AS l (node, lane, generation, batch)
              SELECT n.node, $3, 1, 0
@@ -75,7 +78,7 @@ impl PgLane {
         let generation = with_timeout(opened.fetch_all(&mut connection)).await?.pop();
         let generation = generation.ok_or(RecoverError::Superseded)?;
         Ok(Self {
-            options,
+            servers,
             fence: Fence {
                 node: node.name.clone(),
                 incarnation: node.incarnation,
@@ -83,24 +86,32 @@ impl PgLane {
                 generation,
             },
             acknowledged: 0,
-            connection: Some(connection),
+            connection: Some((connection, primary)),
         })
     }
 
     async fn write_batch(&mut self, batch: i64, records: &[Record]) -> Result<Vec<Verdict>, CommitError> {
         let lost = || CommitError::Unknown("the lane lost its connection earlier".to_owned());
-        let mut connection = self.connection.take().ok_or_else(lost)?;
+        let (mut connection, mut primary) = self.connection.take().ok_or_else(lost)?;
         let written = commit_batch(&mut connection, &self.fence, batch, records);
-        match tokio::time::timeout(LANE_TIMEOUT, written).await {
+        let written = tokio::select! {
+            biased;
+            written = tokio::time::timeout(LANE_TIMEOUT, written) => written,
+            // The former primary may never answer.
+            () = primary.moved() => Ok(Err(moved_error())),
+        };
+        match written {
             Ok(Ok(verdicts)) => {
-                self.connection = Some(connection);
+                self.connection = Some((connection, primary));
                 self.acknowledged = batch;
                 Ok(verdicts)
             }
+            // As a lost connection: the next one leads to a server that accepts writes.
+            Ok(Err(error)) if is_read_only(&error) => Err(CommitError::Unknown(describe(&error))),
             Ok(Err(error)) => {
                 let error = commit_error(&error);
                 if !matches!(error, CommitError::Unknown(_)) {
-                    self.connection = Some(connection);
+                    self.connection = Some((connection, primary));
                 }
                 Err(error)
             }
@@ -113,7 +124,7 @@ impl PgLane {
 
     async fn recover_outcome(&mut self, batch: i64) -> Result<BatchOutcome, RecoverError> {
         self.connection = None;
-        let mut connection = connect(&self.options).await?;
+        let (mut connection, primary) = connect(&self.servers).await?;
         // The lock on the lane's row waits for a running old transaction, the new generation fences off one that arrives later,
         // and the row holds the number of the last committed batch. The node's row is locked first: after a wait for the lane's
         // row Postgres would not evaluate the incarnation again, and a later start could have happened meanwhile.
@@ -148,7 +159,7 @@ impl PgLane {
         }
         self.acknowledged = lane.batch;
         self.fence.generation = lane.generation;
-        self.connection = Some(connection);
+        self.connection = Some((connection, primary));
         Ok(if lane.batch == batch {
             BatchOutcome::Committed
         } else {
@@ -157,15 +168,15 @@ impl PgLane {
     }
 
     async fn read_verdicts(&mut self, records: &[Record]) -> Result<Vec<Verdict>, Unavailable> {
-        let mut connection = match self.connection.take() {
+        let (mut connection, primary) = match self.connection.take() {
             Some(connection) => connection,
-            None => connect(&self.options).await?,
+            None => connect(&self.servers).await?,
         };
         let mut verdicts = Vec::with_capacity(records.len());
         for record in records {
             verdicts.push(with_timeout(read_verdict(&mut connection, record)).await?);
         }
-        self.connection = Some(connection);
+        self.connection = Some((connection, primary));
         Ok(verdicts)
     }
 }
@@ -201,12 +212,12 @@ async fn read_receipt(
     .await
 }
 
-async fn connect(options: &PgConnectOptions) -> Result<PgConnection, Unavailable> {
+async fn connect(servers: &Servers) -> Result<LaneConnection, Unavailable> {
     with_timeout(async {
-        let mut connection = options.connect().await?;
+        let (mut connection, primary) = servers.connect().await?;
         // Before anything commits: a connection belongs to one server, which cannot change its timeline.
         continuity::check(&mut connection).await?;
-        Ok(connection)
+        Ok((connection, primary))
     })
     .await
 }

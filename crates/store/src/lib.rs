@@ -55,7 +55,6 @@ mod waiting_orders;
 mod wallets;
 mod webhooks;
 
-use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Handle;
 use vouchsafe_database::boxed;
 use vouchsafe_security::environment::Environment;
@@ -120,6 +119,7 @@ pub use vouchsafe_database::connection_class::{ConnectionMetrics, ConnectionSett
 pub use vouchsafe_database::database::Database;
 pub use vouchsafe_database::database_url::{DatabaseUrlError, parse_database_url};
 pub use vouchsafe_database::error::{InvalidMac, StoreError, describe, unavailable};
+pub use vouchsafe_database::servers::Servers;
 pub use vouchsafe_operators::grants::Grants;
 pub use vouchsafe_operators::{self as operators, Operators};
 pub use waiting_orders::{PgSkuLocks, WaitingOrders};
@@ -163,21 +163,21 @@ pub struct PgStore {
 impl PgStore {
     /// Creates a store for background jobs without connecting. All database work runs on `runtime`.
     #[must_use]
-    pub fn open(options: PgConnectOptions, runtime: Handle) -> Self {
+    pub fn open(servers: impl Into<Servers>, runtime: Handle) -> Self {
         let metrics = ConnectionMetrics::default();
-        Self::open_with(options, runtime, ConnectionSettings::DEFAULT, &metrics)
+        Self::open_with(servers, runtime, ConnectionSettings::DEFAULT, &metrics)
     }
 
     /// Opens the store with these sizes and metrics of the connection classes.
     #[must_use]
     pub fn open_with(
-        options: PgConnectOptions,
+        servers: impl Into<Servers>,
         runtime: Handle,
         settings: ConnectionSettings,
         metrics: &ConnectionMetrics,
     ) -> Self {
         Self::of(
-            &Database::new(options, runtime, settings, metrics),
+            &Database::new(&servers.into(), runtime, settings, metrics),
             &Grants::default(),
         )
     }

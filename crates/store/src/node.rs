@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::servers::Servers;
 
 use parking_lot::Mutex;
 use sqlx::PgPool;
-use sqlx::postgres::PgConnectOptions;
 use tracing::warn;
 use uuid::Uuid;
 use vouchsafe_actors::ports::store::{LaneStore, RecoverError, Store, StoreFuture};
@@ -242,14 +242,10 @@ impl PgNode {
 }
 
 /// Retries while a batch of a dead process still locks the lane's row.
-async fn open_lane(
-    options: &PgConnectOptions,
-    node: &NodeIdentity,
-    lane: i16,
-) -> Result<PgLane, RecoverError> {
+async fn open_lane(servers: &Servers, node: &NodeIdentity, lane: i16) -> Result<PgLane, RecoverError> {
     let started = Instant::now();
     loop {
-        match PgLane::open(options.clone(), node, lane).await {
+        match PgLane::open(servers, node, lane).await {
             Err(RecoverError::Unavailable(reason)) if started.elapsed() < LANE_OPEN_TIMEOUT => {
                 warn!(lane, error.message = %reason, "cannot open lane yet, retrying");
                 tokio::time::sleep(LANE_RETRY_DELAY).await;
@@ -261,10 +257,10 @@ async fn open_lane(
 
 impl Store for PgNode {
     fn open_lane(&self, lane: u16) -> StoreFuture<'_, Result<Box<dyn LaneStore>, RecoverError>> {
-        let (options, node) = (self.database.session_options(), self.identity.clone());
+        let (servers, node) = (self.database.session_servers(), self.identity.clone());
         let opening = self
             .database
-            .spawn(async move { Ok(open_lane(&options, &node, lane.cast_signed()).await) });
+            .spawn(async move { Ok(open_lane(&servers, &node, lane.cast_signed()).await) });
         Box::pin(async move {
             let lane = opening.await.map_err(Unavailable::from)??;
             Ok(Box::new(lane) as Box<dyn LaneStore>)

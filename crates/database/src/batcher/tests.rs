@@ -47,7 +47,12 @@ impl<const WORKERS: usize> Echo<WORKERS> {
 
     fn batcher(&self, kind: BatcherKind) -> Batcher<Self> {
         let (settings, metrics) = (ConnectionSettings::DEFAULT, ConnectionMetrics::default());
-        let database = Database::new(PgConnectOptions::new(), Handle::current(), settings, &metrics);
+        let database = Database::new(
+            &PgConnectOptions::new().into(),
+            Handle::current(),
+            settings,
+            &metrics,
+        );
         Batcher::start(&database, self, kind)
     }
 }

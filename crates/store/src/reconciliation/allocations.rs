@@ -37,7 +37,7 @@ impl Reconciliations {
         {
             return Ok(None);
         }
-        let options = self.0.connect_options().options(SESSION_SETTINGS);
+        let options = self.0.find_primary().await?.options(SESSION_SETTINGS);
         self.0
             .run_detached(async move {
                 let mut connection = options.connect().await?;

@@ -108,7 +108,7 @@ impl Reconciliations {
         run: ReconciliationRun,
         messages: Receiver<RecordsMessage>,
     ) -> Result<ReconciliationOutcome, StoreError> {
-        let options = self.0.connect_options().options(SESSION_SETTINGS);
+        let options = self.0.find_primary().await?.options(SESSION_SETTINGS);
         self.0
             .run_detached(async move { Ok(reconcile(&options, &run, messages).await?) })
             .await

@@ -1,0 +1,177 @@
+//! Failover between Postgres servers named in `DATABASE_URL`: orders continue on the promoted standby without a restart.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use vouchsafe_api_client::ApiResponse;
+use vouchsafe_test_harness::{
+    Instance, Operator, Partner, PostgresServer, Sale, WAIT_TIMEOUT, database_url, eventually,
+    expect_success, id_of, program, scratch_directory, unique,
+};
+
+/// A primary and its synchronous standby.
+struct Replicated {
+    primary: PostgresServer,
+    standby: PostgresServer,
+    _scratch: TempDir,
+}
+
+impl Replicated {
+    async fn create() -> Self {
+        let scratch = scratch_directory();
+        let create = || {
+            let primary = PostgresServer::create(scratch.path());
+            let standby = primary.create_standby(scratch.path(), "standby");
+            (primary, standby)
+        };
+        let (primary, standby) = tokio::task::block_in_place(create);
+        primary.create_database().await;
+        primary.replicate_synchronously().await;
+        Self {
+            primary,
+            standby,
+            _scratch: scratch,
+        }
+    }
+
+    /// Brings the former primary back as a standby of the new one.
+    async fn swap(&mut self) {
+        std::mem::swap(&mut self.primary, &mut self.standby);
+        let Self { primary, standby, .. } = self;
+        tokio::task::block_in_place(|| standby.return_as_standby(primary, "standby"));
+    }
+
+    /// With the server first that is no primary at the start.
+    fn url(&self) -> String {
+        database_url([&self.standby, &self.primary])
+    }
+}
+
+/// Places orders until it is stopped, and returns the acknowledged ones.
+#[allow(clippy::disallowed_methods)] // joined by the test
+fn keep_ordering(mut partner: Partner, sale: &Sale, stopped: &Arc<AtomicBool>) -> JoinHandle<Vec<String>> {
+    let (sale, stopped) = (sale.clone(), Arc::clone(stopped));
+    tokio::spawn(async move {
+        let mut orders = Vec::new();
+        while !stopped.load(Ordering::Relaxed) {
+            let response = partner.order(&sale, 1).await;
+            if response.status == 201 {
+                orders.push(id_of(&expect_success(&response, 201)));
+            }
+        }
+        orders
+    })
+}
+
+/// Repeats an order until the response has this status and error code, and prints how long that took since `begun_at`.
+async fn order_until(
+    (status, code): (u16, Option<&str>),
+    partner: &mut Partner,
+    sale: &Sale,
+    begun_at: Instant,
+) -> ApiResponse {
+    let key = unique("key");
+    let response = eventually("an order on the primary", WAIT_TIMEOUT, async || {
+        let response = partner.order_with_key(&key, sale, 1).await;
+        (response.status == status && response.error_code().as_deref() == code).then_some(response)
+    });
+    let response = response.await;
+    let seconds = begun_at.elapsed().as_secs_f64();
+    eprintln!(
+        "first {status} {} {seconds:.2} s after the promotion",
+        code.unwrap_or_default()
+    );
+    response
+}
+
+const QUARANTINED: (u16, Option<&str>) = (503, Some("STOCK_QUARANTINED"));
+
+/// Runs a command of the program on the database, and returns what it prints.
+fn run(url: &str, arguments: &[&str]) -> String {
+    let mut command = Command::new(program());
+    let output = command.args(arguments).env("DATABASE_URL", url).output().unwrap();
+    let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(output.status.success(), "{text:?}");
+    text.concat()
+}
+
+fn release(service: &Instance) {
+    let mut command = Command::new(program());
+    command.args([
+        "stock",
+        "release",
+        "--after-failover",
+        "--reason",
+        "a test",
+        "--admin-url",
+    ]);
+    command
+        .arg(service.admin_url())
+        .env("VOUCHSAFE_OPERATOR_TOKEN", service.operator_token());
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn orders_continue_on_promoted_standby_and_then_on_the_former_primary() {
+    let mut servers = Replicated::create().await;
+    let url = servers.url();
+    let service = Instance::start_with(&[("DATABASE_URL", &url)]);
+    let mut operator = Operator::of(&service);
+    let sale = operator.add_stocked_product(5_000).await;
+    let mut partner = operator.add_partner("100000").await;
+    let buyers = [
+        operator.add_partner("100000").await,
+        operator.add_partner("100000").await,
+    ];
+    let mut acknowledged = vec![id_of(&expect_success(&partner.order(&sale, 1).await, 201))];
+    for _ in 0..2 {
+        let stopped = Arc::<AtomicBool>::default();
+        let buying = buyers
+            .each_ref()
+            .map(|buyer| keep_ordering(buyer.reconnect(), &sale, &stopped));
+        acknowledged.push(id_of(&expect_success(&partner.order(&sale, 1).await, 201)));
+        servers.primary.kill();
+        servers.standby.promote().await;
+        let promoted = Instant::now();
+        order_until(QUARANTINED, &mut partner, &sale, promoted).await;
+        release(&service);
+        let order = order_until((201, None), &mut partner, &sale, promoted).await;
+        acknowledged.push(id_of(&expect_success(&order, 201)));
+        stopped.store(true, Ordering::Relaxed);
+        for buyer in buying {
+            acknowledged.extend(buyer.await.unwrap());
+        }
+        servers.swap().await;
+        servers.primary.replicate_synchronously().await;
+    }
+    for order in &acknowledged {
+        operator.get(&format!("/admin/v1/orders/{order}")).await;
+    }
+    run(&url, &["verify"]);
+}
+
+/// The connections to a suspended server stay open, and nothing on them ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_to_a_primary_that_stops_answering_are_given_up_once_another_is_promoted() {
+    let servers = Replicated::create().await;
+    let url = servers.url();
+    let service = Instance::start_with(&[("DATABASE_URL", &url)]);
+    let mut operator = Operator::of(&service);
+    let sale = operator.add_stocked_product(10).await;
+    let mut partner = operator.add_partner("100000").await;
+    expect_success(&partner.order(&sale, 1).await, 201);
+    servers.primary.freeze();
+    servers.standby.promote().await;
+    order_until(QUARANTINED, &mut partner, &sale, Instant::now()).await;
+    operator.restock(&sale, 1, "2099-12-31").await;
+    expect_success(&partner.order(&sale, 1).await, 201);
+}
