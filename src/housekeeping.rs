@@ -120,8 +120,14 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) -> Infallible
 async fn poll_changes(service: &web::Data<Service>) -> Infallible {
     let mut tick = ticker(CHANGE_POLL_INTERVAL);
     let mut applied: Option<RecentChanges> = None;
+    let mut discontinuities = 0;
     loop {
         tick.tick().await;
+        let current = service.job_store.database.discontinuities();
+        if std::mem::replace(&mut discontinuities, current) != current {
+            // The numbers of lost changes are given again: everything is read.
+            applied = None;
+        }
         match service.job_store.audit_log.recent_changes().await {
             Ok(newest) if applied.as_ref() == Some(&newest) => {}
             Ok(newest) => {

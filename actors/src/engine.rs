@@ -2,10 +2,11 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
-use tracing::warn;
+use tracing::{info, warn};
 use vouchsafe_domain::clock::Clock;
 
 use crate::delivery::commit_notifier::CommitNotifier;
@@ -48,6 +49,8 @@ pub struct Engine {
     pub(crate) journal: Journal,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The discontinuities of the store after which the caches were dropped.
+    known_discontinuities: AtomicU64,
 }
 
 impl Engine {
@@ -69,9 +72,25 @@ impl Engine {
             keys: IdempotencyKeys::new(Arc::clone(&parts.clock)),
             journal: Journal::start(lanes, parts.metrics, Arc::clone(&commit_notifier), parts.spawn),
             commit_notifier,
+            known_discontinuities: AtomicU64::new(parts.store.discontinuities()),
             store: parts.store,
             clock: parts.clock,
         })
+    }
+
+    /// Drops what was read from the store before its last discontinuity: wallets and shelves read it again, and responses are looked up.
+    pub(crate) fn drop_stale_caches(&self) {
+        let discontinuities = self.store.discontinuities();
+        if self.known_discontinuities.load(Ordering::Acquire) == discontinuities {
+            return;
+        }
+        self.keys.drop_responses();
+        self.wallets.reload_all();
+        self.inventory.reload_all();
+        // After the drop: a concurrent request repeats it rather than use a cache that is not dropped yet.
+        self.known_discontinuities
+            .store(discontinuities, Ordering::Release);
+        info!("the database may have lost commits: wallets, shelves and responses are read again");
     }
 
     /// Whether commits can proceed; see [`Journal::can_commit`].

@@ -73,6 +73,10 @@ impl Store for AlwaysCommits {
         Box::pin(async { Ok(Box::new(AlwaysCommitsLane) as Box<dyn LaneStore>) })
     }
 
+    fn discontinuities(&self) -> u64 {
+        0
+    }
+
     fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>> {
         let (chunks, size, next) = match self.claims {
             StockClaims::InFull => {

@@ -9,9 +9,11 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use vouchsafe_api_client::ApiResponse;
 use vouchsafe_test_harness::{
-    Instance, Operator, Partner, PostgresServer, Sale, WAIT_TIMEOUT, database_url, eventually,
+    Instance, Operator, Partner, PostgresServer, Sale, WAIT_TIMEOUT, database_url, eventually, expect_error,
     expect_success, id_of, program, scratch_directory, unique,
 };
+
+use crate::multi_node::wait_for_status;
 
 /// A primary and its synchronous standby.
 struct Replicated {
@@ -174,4 +176,35 @@ async fn connections_to_a_primary_that_stops_answering_are_given_up_once_another
     order_until(QUARANTINED, &mut partner, &sale, Instant::now()).await;
     operator.restock(&sale, 1, "2099-12-31").await;
     expect_success(&partner.order(&sale, 1).await, 201);
+}
+
+/// The standby lacks what was written after it had lost its connection to the primary.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_asynchronous_standby_lacks_is_served_from_no_cache() {
+    let mut servers = Replicated::create().await;
+    let service = Instance::start_with(&[("DATABASE_URL", &servers.url())]);
+    let mut operator = Operator::of(&service);
+    let sale = operator.add_stocked_product(10).await;
+    let mut partner = operator.add_partner("100000").await;
+    expect_success(&partner.order(&sale, 1).await, 201);
+    servers
+        .primary
+        .execute("ALTER SYSTEM RESET synchronous_standby_names")
+        .await;
+    servers.primary.execute("SELECT pg_reload_conf()").await;
+    servers.standby.stop_receiving().await;
+    let key = unique("key");
+    let order = expect_success(&partner.order_with_key(&key, &sale, 1).await, 201);
+    let lost_partner = operator.add_partner("100000").await;
+    servers.primary.kill();
+    servers.standby.promote().await;
+    order_until(QUARANTINED, &mut partner, &sale, Instant::now()).await;
+    expect_error(
+        &partner.order_with_key(&key, &sale, 1).await,
+        503,
+        "STOCK_QUARANTINED",
+    );
+    let path = format!("/orders/{}", id_of(&order));
+    expect_error(&partner.get(&path).await, 404, "ORDER_NOT_FOUND");
+    wait_for_status(&mut lost_partner.reconnect(), 401, "/wallets").await;
 }

@@ -87,6 +87,8 @@ pub(super) async fn commit_change(
     fill: impl FnOnce(Record) -> Record,
     holds: Vec<Box<dyn Hold>>,
 ) -> Result<CommitAttempt, FlowError> {
+    // A change that the store has lost would be taken for one that another request has made.
+    engine.drop_stale_caches();
     let key = match engine.keys.begin(change_key.key()) {
         KeyStatus::First(key) => key,
         KeyStatus::Known(_) => return Ok(CommitAttempt::Retry),

@@ -114,6 +114,7 @@ pub(super) async fn run<E: From<FlowError>>(
     request: Fingerprint,
     decide: impl AsyncFn(&DecisionAttempt) -> Result<FlowDecision, E>,
 ) -> Result<KeyedResponse, E> {
+    engine.drop_stale_caches();
     let mut ticket = match acquire_key(engine, partner_id, key, request).await? {
         KeyState::Answered(response) => return Ok(KeyedResponse::replayed(response)),
         KeyState::Run(ticket) => ticket,

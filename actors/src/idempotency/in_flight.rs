@@ -4,6 +4,7 @@
 //! guard releases the key, and a waiter then runs the request itself.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -44,6 +45,8 @@ pub enum KeyStatus {
 pub struct IdempotencyKeys {
     in_flight: DashMap<KeyHash, watch::Receiver<Option<KeyOutcome>>>,
     responses: ResponseCache,
+    /// How often the responses were dropped.
+    drops: AtomicU64,
     waiter_permits: Arc<Semaphore>,
     clock: Arc<dyn Clock>,
 }
@@ -62,6 +65,7 @@ impl IdempotencyKeys {
         Arc::new(Self {
             in_flight: DashMap::new(),
             responses: ResponseCache::new(),
+            drops: AtomicU64::new(0),
             waiter_permits: Arc::new(Semaphore::new(MAX_WAITING)),
             clock,
         })
@@ -87,6 +91,7 @@ impl IdempotencyKeys {
                     keys: Arc::clone(self),
                     outcome,
                     started_at: self.clock.monotonic(),
+                    drops: self.drops.load(Ordering::SeqCst),
                 }
             }
         };
@@ -96,6 +101,12 @@ impl IdempotencyKeys {
             Some(stored) => KeyStatus::Known(stored),
             None => KeyStatus::First(guard),
         }
+    }
+
+    /// Drops the cached responses, and those of the keys in flight once they are stored: the store may have lost them.
+    pub fn drop_responses(&self) {
+        self.drops.fetch_add(1, Ordering::SeqCst);
+        self.responses.clear();
     }
 
     /// The number of keys in flight.
@@ -129,6 +140,8 @@ pub struct KeyGuard {
     keys: Arc<IdempotencyKeys>,
     outcome: watch::Sender<Option<KeyOutcome>>,
     started_at: Duration,
+    /// How often the responses had been dropped at the start.
+    drops: u64,
 }
 
 impl std::fmt::Debug for KeyGuard {
@@ -145,9 +158,14 @@ impl KeyGuard {
 
     /// Resolves the key with a newly committed response and caches it.
     pub fn store(self, stored: StoredResponse) {
-        self.keys
-            .responses
-            .insert(self.key, stored.clone(), self.started_at);
+        let keys = &self.keys;
+        if keys.drops.load(Ordering::SeqCst) == self.drops {
+            keys.responses.insert(self.key, stored.clone(), self.started_at);
+            if keys.drops.load(Ordering::SeqCst) != self.drops {
+                // Dropped meanwhile, possibly before this response was there.
+                keys.responses.clear();
+            }
+        }
         self.resolve(stored);
     }
 
@@ -219,6 +237,17 @@ mod tests {
         }
         assert!(matches!(keys.begin(KEY), KeyStatus::Known(response) if response == stored()));
         assert_eq!(keys.in_flight_count(), 0);
+    }
+
+    #[tokio::test]
+    async fn response_begun_before_a_drop_is_not_cached() {
+        let keys = keys();
+        first(&keys).store(stored());
+        keys.drop_responses();
+        let guard = first(&keys);
+        keys.drop_responses();
+        guard.store(stored());
+        first(&keys);
     }
 
     #[tokio::test]

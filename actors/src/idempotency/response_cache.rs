@@ -81,6 +81,13 @@ impl ResponseCache {
         }
     }
 
+    /// Drops all responses.
+    pub(super) fn clear(&self) {
+        for shard in &self.shards {
+            *shard.lock() = Shard::default();
+        }
+    }
+
     fn shard(&self, key: KeyHash) -> &Mutex<Shard> {
         let index = usize::from(key.0.as_bytes()[0]) % SHARDS;
         &self.shards[index]

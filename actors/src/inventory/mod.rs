@@ -99,6 +99,11 @@ impl Inventory {
         }
     }
 
+    /// Makes every shelf claim its stock again before its next decision.
+    pub fn reload_all(&self) {
+        self.actors.reload_all();
+    }
+
     /// The counters of every inventory actor.
     pub fn stats(&self) -> Vec<(Sku, ActorStats)> {
         self.actors.stats()

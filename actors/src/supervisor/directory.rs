@@ -207,6 +207,22 @@ where
         }
     }
 
+    /// Replaces every actor by one that has not loaded its state. Idle ones start on their next request; holds on the others stay, and
+    /// what they still decide is verified by its commit.
+    pub fn reload_all(&self) {
+        let mut evicted = self.lock_evicted();
+        self.actors.retain(|key, actor| {
+            let is_kept = !is_idle(actor);
+            if is_kept {
+                actor.lineage.metrics.set_ready(false);
+                *actor = self.start(key, actor.lineage.clone());
+            } else {
+                evicted.add(&actor.lineage.metrics.stats());
+            }
+            is_kept
+        });
+    }
+
     fn lock_evicted(&self) -> MutexGuard<'_, EvictedTotals> {
         self.evicted.lock()
     }

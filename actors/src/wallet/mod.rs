@@ -57,6 +57,11 @@ impl Wallets {
             .await
     }
 
+    /// Makes every wallet read the store before its next decision.
+    pub fn reload_all(&self) {
+        self.actors.reload_all();
+    }
+
     /// The counters of every wallet actor.
     pub fn stats(&self) -> Vec<(PartnerId, ActorStats)> {
         self.actors.stats()

@@ -7,6 +7,7 @@
 
 use std::future::Future;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::RwLock;
@@ -14,14 +15,14 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use sqlx::PgPool;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::PgPoolOptions;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 use tracing::warn;
 
 use super::erased_work::{ErasedOutcome, ErasedWork, erase, restore_type};
 use super::error::{StoreError, is_read_only};
-use super::servers::{PrimaryWatch, Servers, check_primary, moved_error};
+use super::servers::{PrimaryWatch, Servers, moved_error};
 
 /// Maximum wait for a free connection.
 pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -184,7 +185,7 @@ impl ConnectionPool {
         let next = PoolGeneration {
             number: current.as_ref().map_or(0, |current| current.number + 1),
             moves: primary.moves(),
-            pool: connect_lazily(primary.options(&self.servers), self.limits),
+            pool: connect_lazily(&self.servers, primary, self.limits),
         };
         if let Some(replaced) = current.replace(next.clone()) {
             // `close` marks the pool as closed at once; its future would wait for the dead connections.
@@ -199,18 +200,23 @@ pub fn timeout_error(after: Duration) -> sqlx::Error {
     io::Error::new(io::ErrorKind::TimedOut, text).into()
 }
 
-fn connect_lazily(options: &PgConnectOptions, limits: PoolLimits) -> PgPool {
+fn connect_lazily(servers: &Servers, primary: &PrimaryWatch, limits: PoolLimits) -> PgPool {
+    let continuity = servers.continuity();
     PgPoolOptions::new()
         .max_connections(limits.connections)
         .acquire_timeout(limits.acquire_timeout)
         .test_before_acquire(false)
-        .after_connect(|connection, _| Box::pin(check_primary(connection)))
-        .connect_lazy_with(options.clone())
+        .after_connect(move |connection, _| {
+            let continuity = Arc::clone(&continuity);
+            Box::pin(async move { continuity.check(connection).await })
+        })
+        .connect_lazy_with(primary.options(servers).clone())
 }
 
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt as _;
+    use sqlx::postgres::PgConnectOptions;
 
     use super::*;
     use crate::connection_class::{ConnectionClass, ConnectionMetrics};

@@ -152,6 +152,11 @@ impl Database {
         self.shared.watch.is_some()
     }
 
+    /// How often the database may have lost commits since the start; see [`Servers::discontinuities`].
+    pub fn discontinuities(&self) -> u64 {
+        self.shared.servers.discontinuities()
+    }
+
     /// Servers with the settings of lanes and batchers.
     pub fn session_servers(&self) -> Servers {
         self.shared.servers.with_settings(SESSION_SETTINGS)

@@ -6,22 +6,27 @@
 //! | the primary closes the connection of the watch, or does not answer within a second | all servers are asked again; the known primary is kept as soon as it answers |
 //! | another server is the primary | work on connections to the former one is aborted with an unknown outcome, and new connections lead to the new one |
 //! | a server is in recovery | it counts as unreachable |
+//! | a connection leads to another cluster or timeline than the one before | commits may be lost: a discontinuity is counted, and caches of the database are dropped |
 //!
 //! The watch exists only with several servers. Behind one address, that of a proxy, connections end when the primary changes.
+
+mod history;
+mod search;
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions as _, Executor as _, PgConnection, Row as _};
+use sqlx::{ConnectOptions as _, PgConnection};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
+pub(crate) use self::history::Continuity;
+use self::search::{address, search};
 use super::boxed;
-use super::error::{describe, is_transient};
+use super::error::describe;
 
 /// For a server to accept a connection and to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
@@ -32,15 +37,6 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 /// Between two searches that found no primary.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long other servers have to show a higher timeline after the first primary has answered.
-const RIVAL_TIMEOUT: Duration = Duration::from_millis(200);
-
-/// The timeline comes from the WAL position: the control file has a new one only after a checkpoint.
-const STATUS: &str = "SELECT pg_is_in_recovery() AS is_in_recovery,
-                             CASE WHEN pg_is_in_recovery() THEN 0
-                                  ELSE ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint
-                              END AS timeline";
-
 /// The servers of `DATABASE_URL`. Clones share the knowledge which of them is the primary.
 #[derive(Debug, Clone)]
 pub struct Servers {
@@ -48,6 +44,7 @@ pub struct Servers {
     /// Whether a command asks a server whether it is the primary before it uses it.
     is_primary_required: bool,
     primary: Arc<watch::Sender<Primary>>,
+    continuity: Arc<Continuity>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,11 +54,6 @@ struct Primary {
     /// How many times a search has found another primary than before.
     moves: u64,
 }
-
-/// The server accepts no writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the server is in recovery: a standby, or a former primary")]
-struct InRecovery;
 
 /// The server is no longer the primary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -83,6 +75,7 @@ impl Servers {
             is_primary_required: is_primary_required || options.len() > 1,
             options: options.into(),
             primary: Arc::new(watch::Sender::new(Primary { index, moves: 0 })),
+            continuity: Arc::default(),
         }
     }
 
@@ -130,7 +123,7 @@ impl Servers {
             let watch = self.watch().await;
             let connecting = async {
                 let mut connection = watch.options(self).connect().await?;
-                check_primary(&mut connection).await?;
+                self.continuity.check(&mut connection).await?;
                 Ok(connection)
             };
             let mut moves = watch.clone();
@@ -164,6 +157,20 @@ impl Servers {
         &self.options
     }
 
+    /// How often the database may have lost commits since the start.
+    pub fn discontinuities(&self) -> u64 {
+        self.continuity.discontinuities()
+    }
+
+    /// Counts a discontinuity that history does not show, such as a restored dump.
+    pub fn record_discontinuity(&self) {
+        self.continuity.record_discontinuity();
+    }
+
+    pub(crate) fn continuity(&self) -> Arc<Continuity> {
+        Arc::clone(&self.continuity)
+    }
+
     pub(crate) fn are_several(&self) -> bool {
         self.options.len() > 1
     }
@@ -174,7 +181,10 @@ impl Servers {
         let mut is_reported = false;
         loop {
             if let Some(open) = &mut connection
-                && matches!(timeout(ANSWER_TIMEOUT, check_primary(open)).await, Ok(Ok(())))
+                && matches!(
+                    timeout(ANSWER_TIMEOUT, self.continuity.check(open)).await,
+                    Ok(Ok(()))
+                )
             {
                 sleep(WATCH_INTERVAL).await;
                 continue;
@@ -251,107 +261,4 @@ impl PrimaryWatch {
 /// The error of work on a connection to a former primary: its outcome is unknown.
 pub fn moved_error() -> sqlx::Error {
     io::Error::new(io::ErrorKind::ConnectionAborted, PrimaryMoved).into()
-}
-
-/// Checks that the server of a new connection is no standby.
-///
-/// # Errors
-/// [`sqlx::Error::Io`] if it is one, another error if it does not answer.
-pub(crate) async fn check_primary(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    read_timeline(connection).await.map(drop)
-}
-
-async fn read_timeline(connection: &mut PgConnection) -> Result<i64, sqlx::Error> {
-    // Not prepared: one round trip.
-    let status = connection.fetch_one(STATUS).await?;
-    if status.try_get("is_in_recovery")? {
-        // As a closed port: nothing was done, and the server may become the primary.
-        return Err(io::Error::new(io::ErrorKind::ConnectionRefused, InRecovery).into());
-    }
-    status.try_get("timeline")
-}
-
-/// Asks all servers at once. The `known` primary is taken as soon as it answers, another one if none of the others shows a
-/// higher timeline: a former primary that was not shut down has a lower one.
-async fn search(
-    options: &[PgConnectOptions],
-    known: Option<usize>,
-) -> Result<(usize, PgConnection), sqlx::Error> {
-    let mut answers: FuturesUnordered<_> = options
-        .iter()
-        .enumerate()
-        .map(|(index, options)| Box::pin(async move { (index, ask(options).await) }))
-        .collect();
-    let mut found: Option<(i64, usize, PgConnection)> = None;
-    let mut failures = Vec::new();
-    let mut end = None;
-    loop {
-        let answer = match end {
-            None => answers.next().await,
-            Some(end) => tokio::select! {
-                biased;
-                answer = answers.next() => answer,
-                () = sleep_until(end) => None,
-            },
-        };
-        match answer {
-            None => break,
-            Some((index, Ok((_, connection)))) if known == Some(index) => return Ok((index, connection)),
-            Some((index, Ok((timeline, connection)))) => {
-                if found.as_ref().is_none_or(|(highest, ..)| *highest < timeline) {
-                    found = Some((timeline, index, connection));
-                }
-                end.get_or_insert_with(|| Instant::now() + RIVAL_TIMEOUT);
-            }
-            Some((index, Err(error))) => failures.push((index, error)),
-        }
-    }
-    match found {
-        Some((_, index, connection)) => Ok((index, connection)),
-        None => Err(no_primary(options, failures)),
-    }
-}
-
-async fn ask(options: &PgConnectOptions) -> Result<(i64, PgConnection), sqlx::Error> {
-    let answer = timeout(ANSWER_TIMEOUT, async {
-        let mut connection = options.connect().await?;
-        let timeline = read_timeline(&mut connection).await?;
-        Ok((timeline, connection))
-    });
-    answer.await.unwrap_or_else(|_| {
-        Err(io::Error::new(
-            io::ErrorKind::TimedOut,
-            format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()),
-        )
-        .into())
-    })
-}
-
-/// If no repetition can help, as with a wrong password, the error of a server is that of the search. Otherwise it says what each server
-/// answered.
-fn no_primary(options: &[PgConnectOptions], failures: Vec<(usize, sqlx::Error)>) -> sqlx::Error {
-    let answers: Vec<String> = failures
-        .iter()
-        .map(|(index, error)| format!("{}: {}", address(&options[*index]), describe(error)))
-        .collect();
-    if !failures.iter().any(|(_, error)| is_transient(error))
-        && let Some((_, error)) = failures.into_iter().next()
-    {
-        return error;
-    }
-    let text = format!(
-        "no server of DATABASE_URL is the primary ({})",
-        answers.join("; ")
-    );
-    io::Error::new(io::ErrorKind::ConnectionRefused, text).into()
-}
-
-/// As in `DATABASE_URL`, without secrets.
-fn address(options: &PgConnectOptions) -> String {
-    let host = options.get_host();
-    match options.get_socket() {
-        Some(directory) => format!("{}:{}", directory.display(), options.get_port()),
-        None if host.contains(':') => format!("[{host}]:{}", options.get_port()),
-        None => format!("{host}:{}", options.get_port()),
-    }
 }

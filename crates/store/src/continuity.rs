@@ -31,7 +31,7 @@ struct QuarantineAuditState<'a> {
 
 /// The server and the tables behind a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct ServerIdentity {
+pub(super) struct ServerIdentity {
     system_identifier: i64,
     timeline: i64,
     database_oid: i64,
@@ -39,11 +39,16 @@ struct ServerIdentity {
 }
 
 impl ServerIdentity {
+    /// Whether the tables are others than before, though on the same timeline: they were restored or copied.
+    pub(super) const fn has_other_tables(self, last: Self) -> bool {
+        self.database_oid != last.database_oid || self.table_oid != last.table_oid
+    }
+
     /// Why commits may be missing, compared with the server that the service last wrote to.
     const fn difference_from(self, last: Self) -> Option<&'static str> {
         if self.system_identifier != last.system_identifier {
             Some("the database runs in another cluster")
-        } else if self.database_oid != last.database_oid || self.table_oid != last.table_oid {
+        } else if self.has_other_tables(last) {
             Some("the database was restored from a dump or copied")
         } else if self.timeline != last.timeline {
             Some("the database has another timeline: point-in-time recovery or failover")
@@ -54,17 +59,17 @@ impl ServerIdentity {
 }
 
 /// Records the server at the first use of the database, and quarantines the free stock if it is not the recorded one.
-pub(super) async fn check(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+pub(super) async fn check(connection: &mut PgConnection) -> Result<ServerIdentity, sqlx::Error> {
     let current = load_current(connection).await?;
     let recorded = load_recorded(connection).await?;
     let recorded = match recorded {
         Some(recorded) => recorded,
         None => record_first(connection, current).await?,
     };
-    match current.difference_from(recorded) {
-        Some(_) => quarantine(connection, None, &AuditActor::service()).await,
-        None => Ok(()),
+    if current.difference_from(recorded).is_some() {
+        quarantine(connection, None, &AuditActor::service()).await?;
     }
+    Ok(current)
 }
 
 /// The timeline comes from the current WAL position: the control file has the new one only after a checkpoint.

@@ -17,7 +17,7 @@ use vouchsafe_domain::store_error::{CommitError, Unavailable};
 
 use super::commit::{Fence, commit_batch};
 use super::connection_pool::timeout_error;
-use super::continuity;
+use super::continuity::{self, ServerIdentity};
 use super::error::{commit_error, describe, is_read_only, unavailable};
 use super::idempotency_keys;
 use super::node_identity::NodeIdentity;
@@ -43,6 +43,8 @@ const PLANNER_SETTINGS: [(&str, &str); 6] = [
 pub(super) struct PgLane {
     servers: Servers,
     fence: Fence,
+    /// The database of the last connection.
+    identity: ServerIdentity,
     /// The last batch that the database acknowledged.
     acknowledged: i64,
     connection: Option<LaneConnection>,
@@ -62,7 +64,7 @@ impl PgLane {
         let servers = servers
             .with_application_name(&format!("vouchsafe lane {lane}"))
             .with_settings(PLANNER_SETTINGS);
-        let (mut connection, primary) = connect(&servers).await?;
+        let ((mut connection, primary), identity) = connect(&servers).await?;
         let opened = sqlx::query_scalar!(
             "INSERT INTO lanes AS l (node, lane, generation, batch)
              SELECT n.node, $3, 1, 0
@@ -85,9 +87,19 @@ impl PgLane {
                 lane,
                 generation,
             },
+            identity,
             acknowledged: 0,
             connection: Some((connection, primary)),
         })
+    }
+
+    async fn reconnect(&mut self) -> Result<LaneConnection, Unavailable> {
+        let (connection, identity) = connect(&self.servers).await?;
+        if identity.has_other_tables(self.identity) {
+            self.servers.record_discontinuity();
+        }
+        self.identity = identity;
+        Ok(connection)
     }
 
     async fn write_batch(&mut self, batch: i64, records: &[Record]) -> Result<Vec<Verdict>, CommitError> {
@@ -124,7 +136,7 @@ impl PgLane {
 
     async fn recover_outcome(&mut self, batch: i64) -> Result<BatchOutcome, RecoverError> {
         self.connection = None;
-        let (mut connection, primary) = connect(&self.servers).await?;
+        let (mut connection, primary) = self.reconnect().await?;
         // The lock on the lane's row waits for a running old transaction, the new generation fences off one that arrives later,
         // and the row holds the number of the last committed batch. The node's row is locked first: after a wait for the lane's
         // row Postgres would not evaluate the incarnation again, and a later start could have happened meanwhile.
@@ -156,6 +168,7 @@ impl PgLane {
                 &actor,
             ))
             .await?;
+            self.servers.record_discontinuity();
         }
         self.acknowledged = lane.batch;
         self.fence.generation = lane.generation;
@@ -170,7 +183,7 @@ impl PgLane {
     async fn read_verdicts(&mut self, records: &[Record]) -> Result<Vec<Verdict>, Unavailable> {
         let (mut connection, primary) = match self.connection.take() {
             Some(connection) => connection,
-            None => connect(&self.servers).await?,
+            None => self.reconnect().await?,
         };
         let mut verdicts = Vec::with_capacity(records.len());
         for record in records {
@@ -212,12 +225,12 @@ async fn read_receipt(
     .await
 }
 
-async fn connect(servers: &Servers) -> Result<LaneConnection, Unavailable> {
+async fn connect(servers: &Servers) -> Result<(LaneConnection, ServerIdentity), Unavailable> {
     with_timeout(async {
         let (mut connection, primary) = servers.connect().await?;
         // Before anything commits: a connection belongs to one server, which cannot change its timeline.
-        continuity::check(&mut connection).await?;
-        Ok((connection, primary))
+        let identity = continuity::check(&mut connection).await?;
+        Ok(((connection, primary), identity))
     })
     .await
 }

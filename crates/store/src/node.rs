@@ -267,6 +267,10 @@ impl Store for PgNode {
         })
     }
 
+    fn discontinuities(&self) -> u64 {
+        self.database.discontinuities()
+    }
+
     fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>> {
         Box::pin(self.claims.submit(request))
     }

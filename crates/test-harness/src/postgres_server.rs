@@ -14,7 +14,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{Connection as _, Executor as _};
 
 use crate::process::{free_address, send_signal};
-use crate::wait::{WAIT_TIMEOUT, wait_until};
+use crate::wait::{WAIT_TIMEOUT, eventually, wait_until};
 
 const SUPERUSER: &str = "admin";
 const DATABASE: &str = "vouchsafe";
@@ -186,6 +186,24 @@ impl PostgresServer {
         self.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
             .await;
         self.execute("SELECT pg_reload_conf()").await;
+    }
+
+    /// Cuts this standby off from its primary, and waits until it receives nothing more.
+    pub async fn stop_receiving(&self) {
+        self.execute("ALTER SYSTEM SET primary_conninfo = ''").await;
+        self.execute("SELECT pg_reload_conf()").await;
+        let mut superuser = PgConnection::connect_with(&self.superuser_options())
+            .await
+            .unwrap();
+        eventually("the standby to be cut off", WAIT_TIMEOUT, async || {
+            let receivers = "SELECT count(*) FROM pg_stat_wal_receiver";
+            let count: i64 = sqlx::query_scalar(receivers)
+                .fetch_one(&mut superuser)
+                .await
+                .unwrap();
+            (count == 0).then_some(())
+        })
+        .await;
     }
 
     /// Makes a standby the primary, and waits until it is.

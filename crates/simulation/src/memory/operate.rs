@@ -202,7 +202,10 @@ impl MemoryDatabase {
 
     /// Restores a copy, like a failover to a lagging replica: later commits are lost. No transaction may be open.
     pub fn restore(&self, backup: &Backup) {
-        self.with(|state| state.tables = backup.0.clone());
+        self.with(|state| {
+            state.tables = backup.0.clone();
+            state.discontinuities += 1;
+        });
     }
 
     /// Removes and returns delayed batches that match, in the order of sending.

@@ -24,6 +24,8 @@ pub(super) struct State {
     pub(super) tables: Tables,
     pub(super) locks: Locks,
     pub(super) removed_guards: BTreeSet<Guard>,
+    /// How often a backup was restored.
+    pub(super) discontinuities: u64,
 }
 
 impl State {

@@ -137,6 +137,10 @@ impl Store for MemoryStore {
         })
     }
 
+    fn discontinuities(&self) -> u64 {
+        self.db.with(|state| state.discontinuities)
+    }
+
     fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>> {
         Box::pin(self.claim(request))
     }

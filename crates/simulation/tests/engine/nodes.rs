@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
-use vouchsafe_actors::flows::FlowError;
+use vouchsafe_actors::flows::{CancelOrder, FlowError, cancel_order};
+use vouchsafe_domain::order::OrderStatus;
 use vouchsafe_simulation::Fault;
-use vouchsafe_simulation::walk::{Node, Simulation};
+use vouchsafe_simulation::walk::{Node, OrderReply, Simulation};
 
 use crate::fixture::{ALICE, BOB, SECOND, assert_settled, gift, order_request, setup, top_up_command};
 use crate::simulation_tests;
@@ -138,6 +139,29 @@ simulation_tests! {
         assert_eq!(sim.db.orders().len(), 1);
         last.await.unwrap().expect_new();
         assert_eq!(node.place_order(&order_request(ALICE, "k3", "gift", 1)).await.error(), Some(&FlowError::Overloaded));
+    }
+
+    async fn order_that_the_store_has_lost_is_placed_again_and_not_replayed(sim, node, gifts: 1) {
+        let lagging = sim.db.backup();
+        let request = order_request(ALICE, "k", "gift", 1);
+        let lost = node.place_order(&request).await;
+        sim.db.restore(&lagging);
+        assert_ne!(node.place_order(&request).await, lost);
+        let order = node.place_order(&request).await;
+        assert_eq!(sim.db.orders().len(), 1, "the voucher of the lost order is free again");
+        assert_eq!(order, OrderReply::Replayed(sim.db.stored_key(request.key_hash()).unwrap().known.response));
+    }
+
+    async fn cancellation_that_the_store_has_lost_is_made_again(sim, node, gifts: 1) {
+        node.place_order(&order_request(ALICE, "k", "gift", 1)).await.expect_new();
+        let order_id = sim.db.orders()[0].order_id;
+        let lagging = sim.db.backup();
+        for _ in 0..2 {
+            let command = CancelOrder { caps: None, partner_id: ALICE, order_id, reason: None, window: time::Duration::HOUR };
+            cancel_order(&node.engine, command, |_| true).await.unwrap();
+            assert_eq!(sim.db.order(order_id).unwrap().status, OrderStatus::Refunded);
+            sim.db.restore(&lagging);
+        }
     }
 
     async fn wallet_ahead_of_restored_store_adopts_its_balance() {
