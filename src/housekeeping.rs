@@ -1,10 +1,11 @@
 //! Background tasks of a node: lease renewal, stock sharing, sharing of rate limits, cache refresh, stock expiry and counts, data
-//! keys, audit checkpoints and their export, certification, live figures, purging.
+//! keys, audit checkpoints and their export, replication, certification, live figures, purging.
 //!
 //! The tasks run independently. The lease is renewed until the last record has its verdict.
 
 mod data_keys;
 pub(crate) mod recorder;
+mod replication;
 mod sampler;
 mod security_events;
 mod stock_metrics;
@@ -108,6 +109,7 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) -> Infallible
         data_keys::probe_wrapping_keys(service),
         data_keys::reencrypt_codes(service),
         write_checkpoints(service),
+        replication::check(service),
         service.audit_export.run(),
         security_events::audit(service),
         run_recorder(service),

@@ -109,6 +109,8 @@ own_metrics! {
         "certificate_files_rejected" "1 while a listener uses other certificate files than those on disk, which it cannot use";
     wrapping_keys_failing: Gauge =
         "wrapping_keys_failing" "Wrapping keys that did not work when this node probed them last";
+    replication_missing: Gauge =
+        "replication_missing" "1 while VOUCHSAFE_DURABILITY is replicated and commits were not found to wait for a standby, else 0";
     refused_connections: Family<ListenerLabels, Counter> =
         "http_connections_refused" "Connections closed at once because their client address had too many";
     unread_responses: Counter =
@@ -302,6 +304,11 @@ impl Metrics {
         rejected
             .get_or_create(&ListenerLabels { listener })
             .set((!are_used).into());
+    }
+
+    /// Records whether commits should wait for a standby and were not found to do so.
+    pub(crate) fn record_replication(&self, is_missing: bool) {
+        self.own.replication_missing.set(i64::from(is_missing));
     }
 
     /// Records the number of wrapping keys that did not work when they were probed last.

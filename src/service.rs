@@ -11,6 +11,7 @@ use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_domain::partner::caps::Caps;
+use vouchsafe_domain::replication::Replication;
 use vouchsafe_domain::sandbox_fault::SandboxFaults;
 use vouchsafe_domain::vendor::VendorNetwork;
 use vouchsafe_procurement::ProcurementService;
@@ -31,7 +32,7 @@ use crate::connections::ClientLimits;
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::readiness::ReadinessGate;
-use crate::settings::{FourEyes, Preview};
+use crate::settings::{Durability, FourEyes, Preview};
 use vouchsafe_certification::Observer;
 use vouchsafe_telemetry::refusal_counts::RefusalCounts;
 use vouchsafe_telemetry::refusal_log::RefusalLog;
@@ -40,6 +41,7 @@ use vouchsafe_telemetry::security_events::SecurityEvents;
 /// The state of one service process.
 pub(crate) struct Service {
     pub(crate) environment: Environment,
+    pub(crate) durability: Durability,
     pub(crate) gate: Arc<ReadinessGate>,
     pub(crate) engine: Arc<Engine>,
     /// Buys vouchers for pending orders from vendors.
@@ -99,4 +101,14 @@ pub(crate) struct Service {
     pub(crate) certification: Option<Arc<Observer>>,
     /// Requested by partners in the sandbox; always empty in production.
     pub(crate) sandbox_faults: Arc<SandboxFaults>,
+}
+
+impl Service {
+    /// What this node has found about the replication of commits.
+    pub(crate) fn replication(&self) -> Replication {
+        match self.durability {
+            Durability::Local => Replication::NotRequired,
+            Durability::Replicated => self.node.replication(),
+        }
+    }
 }

@@ -3,6 +3,7 @@
 mod caps;
 mod clients;
 mod connections;
+mod database;
 mod effective;
 mod four_eyes;
 mod limits;
@@ -23,6 +24,7 @@ use vouchsafe_kms::WrappingKeyArgs;
 use self::caps::CapSettings;
 use self::clients::ClientSettings;
 use self::connections::PoolSettings;
+pub use self::database::{DatabaseSettings, Durability};
 pub(crate) use self::effective::effective_settings;
 pub use self::four_eyes::FourEyes;
 use self::limits::LimitSettings;
@@ -38,7 +40,6 @@ use vouchsafe_security::environment::Environment;
 use vouchsafe_security::listener::Listener;
 use vouchsafe_security::metrics_access::MetricsAccess;
 use vouchsafe_security::secret::expose_setting;
-use vouchsafe_store::{DatabaseUrlError, Servers, parse_database_url};
 use vouchsafe_telemetry::{LogFormat, TelemetrySettings};
 use vouchsafe_webhooks::LoopbackTargets;
 use vouchsafe_wire::operator::settings::Setting;
@@ -73,9 +74,9 @@ pub struct ServeSettings {
     )]
     pub environment: Environment,
 
-    /// URL of the Postgres database [default: a private Postgres in the data directory].
-    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
-    database_url: Option<SecretString>,
+    /// The database.
+    #[command(flatten)]
+    pub database: DatabaseSettings,
 
     /// Keys that encrypt the data keys.
     #[command(flatten)]
@@ -242,16 +243,6 @@ pub struct ServeSettings {
 }
 
 impl ServeSettings {
-    /// The servers of `DATABASE_URL`. An empty variable counts as unset.
-    ///
-    /// # Errors
-    /// [`DatabaseUrlError`].
-    pub fn database_servers(&self) -> Result<Option<Servers>, DatabaseUrlError> {
-        let url = expose_setting(self.database_url.as_ref());
-        url.map(|url| parse_database_url(url, self.environment))
-            .transpose()
-    }
-
     #[must_use]
     pub fn partner_listener(&self) -> Listener {
         Listener {

@@ -174,7 +174,11 @@ fn open_database(
     settings: &ServeSettings,
     directory: &DataDir,
 ) -> anyhow::Result<(Servers, Option<PrivatePostgres>)> {
-    if let Some(servers) = settings.database_servers().map_err(invalid_setting)? {
+    if let Some(servers) = settings
+        .database
+        .servers(settings.environment)
+        .map_err(invalid_setting)?
+    {
         return Ok((servers, None));
     }
     let executable = std::env::current_exe().context("find the path of this program")?;
@@ -310,6 +314,7 @@ async fn build_service(
         procurement: Procurement::new(procurement, Arc::clone(&engine), Arc::clone(&purchasing) as _),
         purchasing,
         environment: settings.environment,
+        durability: settings.database.durability,
         gate: Arc::new(ReadinessGate::default()),
         engine,
         registry: database::load_registry(settings.environment, &store).await?,

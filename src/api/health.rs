@@ -39,7 +39,10 @@ async fn readiness(service: web::Data<Service>) -> Result<HttpResponse, ApiError
     } else if !service.node.has_renewed_lease() && !service.engine.has_committed() {
         "the node's lease cannot be renewed"
     } else {
-        return Ok(HttpResponse::Ok().json(Health::ready(stock_quarantined)));
+        return Ok(HttpResponse::Ok().json(Health::ready(
+            stock_quarantined,
+            service.replication().is_missing(),
+        )));
     };
     Err(not_ready(reason))
 }

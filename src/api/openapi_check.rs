@@ -10,9 +10,10 @@ use serde_json::Value;
 const INTERNAL_TERMS: [&str; 7] = ["contract", "§", "spec part", "[`", "crate::", "`None`", "`Some`"];
 
 /// Optional fields of responses; all others must be `required`.
-const OPTIONAL_FIELDS: [&str; 6] = [
+const OPTIONAL_FIELDS: [&str; 7] = [
     "details",
     "max_quantity",
+    "replication_missing",
     "returned_vouchers",
     "secret",
     "stock",

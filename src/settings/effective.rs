@@ -50,7 +50,7 @@ fn derived_values(serve: &ServeSettings) -> Vec<(&'static str, Option<String>)> 
     if serve.four_eyes.is_none() {
         derived.push(("VOUCHSAFE_FOUR_EYES", Some(on_or_off(serve.four_eyes().is_on()))));
     }
-    if is_sandbox && serve.database_url.is_none() {
+    if is_sandbox && !serve.database.has_url() {
         derived.push(("DATABASE_URL", None));
     }
     if is_sandbox && !serve.keys.has_key() {

@@ -19,7 +19,7 @@ pub(super) fn check(settings: &ServeSettings) -> anyhow::Result<()> {
             "production requires VOUCHSAFE_MASTER_KEY: 64 hex digits or base64 of 32 random bytes; or VOUCHSAFE_KMS=vault-transit"
         );
     }
-    if settings.database_servers()?.is_none() {
+    if settings.database.servers(settings.environment)?.is_none() {
         bail!("production requires DATABASE_URL: the URL of a Postgres database");
     }
     for (name, listener, list, proxies, certificate) in [

@@ -32,7 +32,7 @@ use super::error::describe;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Between two questions to a primary that answers.
-const WATCH_INTERVAL: Duration = Duration::from_millis(500);
+const WATCH_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Between two searches that found no primary.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(200);

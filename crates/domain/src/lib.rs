@@ -46,6 +46,7 @@ pub mod period;
 pub mod product;
 pub mod purchase;
 pub mod reconciliation;
+pub mod replication;
 pub mod revocation;
 pub mod sample_event;
 pub mod sandbox_fault;

@@ -4,6 +4,7 @@
 //! other result it is dropped, and the fence decides the outcome.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::PgConnection;
@@ -17,10 +18,12 @@ use vouchsafe_domain::store_error::{CommitError, Unavailable};
 
 use super::commit::{Fence, commit_batch};
 use super::connection_pool::timeout_error;
-use super::continuity::{self, ServerIdentity};
+use super::continuity;
 use super::error::{commit_error, describe, is_read_only, unavailable};
 use super::idempotency_keys;
 use super::node_identity::NodeIdentity;
+use super::replication::{LanePosition, ReplicationEvidence};
+use super::server_identity::ServerIdentity;
 
 /// Deadline of a statement on a lane's connection. Longer than every server-side timeout, so only a dead connection reaches it;
 /// then the connection is dropped and the fence decides the outcome.
@@ -45,8 +48,10 @@ pub(super) struct PgLane {
     fence: Fence,
     /// The database of the last connection.
     identity: ServerIdentity,
+    node: NodeIdentity,
+    evidence: ReplicationEvidence,
     /// The last batch that the database acknowledged.
-    acknowledged: i64,
+    acknowledged: Arc<LanePosition>,
     connection: Option<LaneConnection>,
 }
 
@@ -58,13 +63,14 @@ impl PgLane {
     pub(super) async fn open(
         servers: &Servers,
         node: &NodeIdentity,
+        evidence: &ReplicationEvidence,
         lane: i16,
     ) -> Result<Self, RecoverError> {
         // Shows operators the lane in `pg_stat_activity`.
         let servers = servers
             .with_application_name(&format!("vouchsafe lane {lane}"))
             .with_settings(PLANNER_SETTINGS);
-        let ((mut connection, primary), identity) = connect(&servers).await?;
+        let ((mut connection, primary), identity) = connect(&servers, evidence, node).await?;
         let opened = sqlx::query_scalar!(
             "INSERT INTO lanes AS l (node, lane, generation, batch)
              SELECT n.node, $3, 1, 0
@@ -88,13 +94,15 @@ impl PgLane {
                 generation,
             },
             identity,
-            acknowledged: 0,
+            node: node.clone(),
+            evidence: evidence.clone(),
+            acknowledged: evidence.add_lane(lane, generation),
             connection: Some((connection, primary)),
         })
     }
 
     async fn reconnect(&mut self) -> Result<LaneConnection, Unavailable> {
-        let (connection, identity) = connect(&self.servers).await?;
+        let (connection, identity) = connect(&self.servers, &self.evidence, &self.node).await?;
         if identity.has_other_tables(self.identity) {
             self.servers.record_discontinuity();
         }
@@ -115,7 +123,7 @@ impl PgLane {
         match written {
             Ok(Ok(verdicts)) => {
                 self.connection = Some((connection, primary));
-                self.acknowledged = batch;
+                self.acknowledged.acknowledge(batch);
                 Ok(verdicts)
             }
             // As a lost connection: the next one leads to a server that accepts writes.
@@ -160,7 +168,7 @@ impl PgLane {
         );
         let recovered = with_timeout(recovered.fetch_all(&mut connection)).await?.pop();
         let lane = recovered.ok_or(RecoverError::Superseded)?;
-        if lane.batch < self.acknowledged || lane.generation <= self.fence.generation {
+        if lane.batch < self.acknowledged.batch() || lane.generation <= self.fence.generation {
             let actor = AuditActor::service();
             with_timeout(continuity::quarantine(
                 &mut connection,
@@ -170,7 +178,7 @@ impl PgLane {
             .await?;
             self.servers.record_discontinuity();
         }
-        self.acknowledged = lane.batch;
+        self.acknowledged.recover(lane.generation, lane.batch);
         self.fence.generation = lane.generation;
         self.connection = Some((connection, primary));
         Ok(if lane.batch == batch {
@@ -225,11 +233,15 @@ async fn read_receipt(
     .await
 }
 
-async fn connect(servers: &Servers) -> Result<(LaneConnection, ServerIdentity), Unavailable> {
+async fn connect(
+    servers: &Servers,
+    evidence: &ReplicationEvidence,
+    node: &NodeIdentity,
+) -> Result<(LaneConnection, ServerIdentity), Unavailable> {
     with_timeout(async {
         let (mut connection, primary) = servers.connect().await?;
         // Before anything commits: a connection belongs to one server, which cannot change its timeline.
-        let identity = continuity::check(&mut connection).await?;
+        let identity = continuity::check(&mut connection, evidence, node).await?;
         Ok(((connection, primary), identity))
     })
     .await

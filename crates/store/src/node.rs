@@ -20,6 +20,7 @@ use vouchsafe_domain::money::Currency;
 use vouchsafe_domain::order::{Order, StoredOrder};
 use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::replication::Replication;
 use vouchsafe_domain::stock::{ClaimedStock, StockDemand, StockRequest};
 use vouchsafe_domain::store_error::Unavailable;
 use vouchsafe_domain::voucher::StockVoucher;
@@ -37,6 +38,7 @@ use super::lane::PgLane;
 use super::node_identity::{self, LEASE_S, NodeIdentity};
 use super::orders::ReadOrdersOp;
 use super::rate_limit_usage::CountRequestsOp;
+use super::replication::ReplicationEvidence;
 use super::shared_limits::SharedLimits;
 use super::stock_claims::ClaimStockOp;
 use super::wallets::ReadWalletsOp;
@@ -63,6 +65,7 @@ pub struct PgNode {
     lease_renewed_at: Arc<Mutex<Instant>>,
     /// Held while the lease is renewed or ended.
     lease_lock: Arc<tokio::sync::Mutex<()>>,
+    replication: ReplicationEvidence,
     claims: Batcher<ClaimStockOp>,
     retrievals: Batcher<RetrieveCodesOp>,
     orders: Batcher<ReadOrdersOp>,
@@ -93,6 +96,7 @@ impl PgNode {
             identity,
             lease_renewed_at: Arc::new(Mutex::new(Instant::now())),
             lease_lock: Arc::default(),
+            replication: ReplicationEvidence::default(),
         })
     }
 
@@ -164,6 +168,25 @@ impl PgNode {
     pub fn has_renewed_lease(&self) -> bool {
         let renewed_at = *self.lease_renewed_at.lock();
         renewed_at.elapsed() < MAX_RENEWAL_AGE
+    }
+
+    /// Checks whether commits wait for a standby. The result also decides whether a failover quarantines stock.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer; the last result stays.
+    #[boxed]
+    pub async fn check_replication(&self) -> Result<Replication, StoreError> {
+        let evidence = self.replication.clone();
+        self.database
+            .on(ConnectionClass::Jobs)
+            .run(|pool| async move { evidence.check(&mut *pool.acquire().await?).await })
+            .await
+    }
+
+    /// The result of the last check.
+    #[must_use]
+    pub fn replication(&self) -> Replication {
+        self.replication.last()
     }
 
     /// Ends the lease: other nodes may claim this node's stock at once. Call it when every record has its verdict.
@@ -242,10 +265,15 @@ impl PgNode {
 }
 
 /// Retries while a batch of a dead process still locks the lane's row.
-async fn open_lane(servers: &Servers, node: &NodeIdentity, lane: i16) -> Result<PgLane, RecoverError> {
+async fn open_lane(
+    servers: &Servers,
+    node: &NodeIdentity,
+    evidence: &ReplicationEvidence,
+    lane: i16,
+) -> Result<PgLane, RecoverError> {
     let started = Instant::now();
     loop {
-        match PgLane::open(servers, node, lane).await {
+        match PgLane::open(servers, node, evidence, lane).await {
             Err(RecoverError::Unavailable(reason)) if started.elapsed() < LANE_OPEN_TIMEOUT => {
                 warn!(lane, error.message = %reason, "cannot open lane yet, retrying");
                 tokio::time::sleep(LANE_RETRY_DELAY).await;
@@ -258,9 +286,10 @@ async fn open_lane(servers: &Servers, node: &NodeIdentity, lane: i16) -> Result<
 impl Store for PgNode {
     fn open_lane(&self, lane: u16) -> StoreFuture<'_, Result<Box<dyn LaneStore>, RecoverError>> {
         let (servers, node) = (self.database.session_servers(), self.identity.clone());
+        let evidence = self.replication.clone();
         let opening = self
             .database
-            .spawn(async move { Ok(open_lane(&servers, &node, lane.cast_signed()).await) });
+            .spawn(async move { Ok(open_lane(&servers, &node, &evidence, lane.cast_signed()).await) });
         Box::pin(async move {
             let lane = opening.await.map_err(Unavailable::from)??;
             Ok(Box::new(lane) as Box<dyn LaneStore>)

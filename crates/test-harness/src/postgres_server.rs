@@ -148,16 +148,18 @@ impl PostgresServer {
         });
     }
 
-    /// Creates the role of the service, and its database.
+    /// Creates the role of the service, which may read the state of standbys, and its database.
     pub async fn create_database(&self) {
         let mut superuser = PgConnection::connect_with(&self.superuser_options().database("postgres"))
             .await
             .unwrap();
-        superuser.execute("CREATE ROLE vouchsafe LOGIN").await.unwrap();
-        superuser
-            .execute("CREATE DATABASE vouchsafe OWNER vouchsafe")
-            .await
-            .unwrap();
+        for statement in [
+            "CREATE ROLE vouchsafe LOGIN",
+            "GRANT pg_monitor TO vouchsafe",
+            "CREATE DATABASE vouchsafe OWNER vouchsafe",
+        ] {
+            superuser.execute(statement).await.unwrap();
+        }
     }
 
     /// `127.0.0.1:PORT`.
@@ -186,6 +188,36 @@ impl PostgresServer {
         self.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
             .await;
         self.execute("SELECT pg_reload_conf()").await;
+    }
+
+    /// Makes commits wait for no standby from now on.
+    pub async fn replicate_asynchronously(&self) {
+        self.execute("ALTER SYSTEM RESET synchronous_standby_names").await;
+        self.execute("SELECT pg_reload_conf()").await;
+    }
+
+    /// Waits until this standby has what the primary has written.
+    pub async fn wait_for_replay_of(&self, primary: &Self) {
+        let mut superuser = PgConnection::connect_with(&primary.superuser_options())
+            .await
+            .unwrap();
+        let written: String = sqlx::query_scalar("SELECT pg_current_wal_flush_lsn()::text")
+            .fetch_one(&mut superuser)
+            .await
+            .unwrap();
+        let mut superuser = PgConnection::connect_with(&self.superuser_options())
+            .await
+            .unwrap();
+        eventually("the standby to follow", WAIT_TIMEOUT, async || {
+            let is_replayed = sqlx::query_scalar("SELECT pg_last_wal_replay_lsn() >= $1::pg_lsn");
+            let is_replayed: bool = is_replayed
+                .bind(&written)
+                .fetch_one(&mut superuser)
+                .await
+                .unwrap();
+            is_replayed.then_some(())
+        })
+        .await;
     }
 
     /// Cuts this standby off from its primary, and waits until it receives nothing more.

@@ -28,6 +28,10 @@ pub struct Health {
     /// Present and true if stock is quarantined after a restore: it is not sold until an operator releases it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stock_quarantined: bool,
+    /// Present and true if `VOUCHSAFE_DURABILITY` is `replicated`, and this node has found that commits do not wait for a standby, or
+    /// that none is connected. Orders are accepted nevertheless.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    replication_missing: bool,
 }
 
 impl Health {
@@ -35,14 +39,16 @@ impl Health {
     pub const ALIVE: Self = Self {
         status: "alive",
         stock_quarantined: false,
+        replication_missing: false,
     };
 
     /// Body of `/readyz`.
     #[must_use]
-    pub const fn ready(stock_quarantined: bool) -> Self {
+    pub const fn ready(stock_quarantined: bool, replication_missing: bool) -> Self {
         Self {
             status: "ready",
             stock_quarantined,
+            replication_missing,
         }
     }
 }

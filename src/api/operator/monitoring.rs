@@ -74,6 +74,7 @@ async fn overview(service: web::Data<Service>) -> Result<HttpResponse, ApiError>
         version: env!("CARGO_PKG_VERSION"),
         environment: service.environment.into(),
         is_ready: service.gate.is_open() && service.engine.can_commit() && service.node.has_renewed_lease(),
+        replication: service.replication(),
         traffic: service.live.latest(),
         work,
         low_stock: low_stock.collect(),

@@ -72,6 +72,7 @@ pub(super) static PAGES: [Page; 3] = [
             name: "node",
             facts: &[
                 col("Ready", "is_ready"),
+                col("Replication of commits", "replication"),
                 col("Version", "version"),
                 col("Live nodes", "nodes_live"),
                 col("Nodes lost with stock", "nodes_lost"),

@@ -5,6 +5,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::overview::OpenWork;
+use vouchsafe_domain::replication::Replication;
 
 use super::actors::LiveActors;
 use super::stock::level::LevelBody;
@@ -93,6 +94,8 @@ pub struct Overview {
     pub environment: &'static str,
     /// Whether the node accepts orders.
     pub is_ready: bool,
+    /// Whether commits wait for a standby, as the node has found.
+    pub replication: Replication,
     /// Traffic of the node in the last ten seconds that are complete; null in its first seconds.
     #[schema(required)]
     pub traffic: Option<Sample>,
