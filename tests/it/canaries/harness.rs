@@ -183,14 +183,14 @@ impl CanaryHarness {
         assert_eq!(expect_success(&response, 200)["imported"], 1);
     }
 
-    /// Requests a payout to a bank account twice.
+    /// Requests a payout twice.
     async fn request_payout(&mut self) {
-        let destination = json!({ "type": "bank_account", "iban": format!("{ACCOUNT}-1234") });
+        let destination = json!({ "type": "other", "account": format!("{ACCOUNT}-1234") });
         let order = json!({ "amount": 1, "currency": "USD", "destination": destination }).to_string();
         let path = "/api/v1/payouts";
         let first = self.call_as_partner(Method::POST, path, "payout", &order).await;
         let payout = expect_success(&first, 202);
-        assert_eq!(payout["destination"]["iban"], "****1234");
+        assert_eq!(payout["destination"]["account"], "****1234");
         assert_eq!(
             self.call_as_partner(Method::POST, path, "payout", &order)
                 .await

@@ -1,4 +1,5 @@
 //! Bodies of `/payouts`.
 
 pub mod body;
+mod iban;
 pub mod request;

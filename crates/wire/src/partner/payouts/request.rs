@@ -13,12 +13,15 @@ use utoipa::{PartialSchema, ToSchema};
 use vouchsafe_domain::money::{Amount, AmountText, Currency, Money};
 use zeroize::Zeroizing;
 
+use super::iban;
 use crate::error_body::{FieldErrors, InvalidRequest};
 use crate::json;
 use crate::partner::limits::{self, NO_CONTROL_CHARACTERS, parse_reference};
 
 /// Destination types (contract §3).
-const DESTINATION_TYPES: [&str; 3] = ["bank_account", "card", "other"];
+const DESTINATION_TYPES: [&str; 3] = [BANK_ACCOUNT, "card", "other"];
+
+const BANK_ACCOUNT: &str = "bank_account";
 
 const TYPE_FIELD: &str = "type";
 
@@ -136,6 +139,16 @@ fn check_destination(fields: &BTreeMap<String, Zeroizing<String>>, errors: &mut 
         Some(_) => errors.push("destination.type", "expected bank_account, card or other"),
         None => errors.push("destination.type", "missing field `type`"),
     }
+    match fields.get(TYPE_FIELD).map(|kind| kind.as_str()) {
+        Some(BANK_ACCOUNT) => check_bank_account(fields, errors),
+        Some(_) if fields.len() == 1 => {
+            errors.push(
+                "destination",
+                "expected at least one field that says where to send the money",
+            );
+        }
+        _ => {}
+    }
     let is_within = |text: &str, most: usize| {
         (1..=most).contains(&text.chars().count()) && !text.contains(char::is_control)
     };
@@ -150,6 +163,25 @@ fn check_destination(fields: &BTreeMap<String, Zeroizing<String>>, errors: &mut 
     }
     if fields.len() > MAX_FIELDS {
         errors.push("destination", format!("expected at most {MAX_FIELDS} fields"));
+    }
+}
+
+/// A bank account has a number, and an IBAN proves by its check digits that it was not mistyped.
+fn check_bank_account(fields: &BTreeMap<String, Zeroizing<String>>, errors: &mut FieldErrors) {
+    match fields.get("iban") {
+        Some(iban) if !iban::is_valid(iban) => {
+            errors.push(
+                "destination.iban",
+                "expected an IBAN; its check digits do not fit",
+            );
+        }
+        None if !fields.contains_key("account_number") => {
+            errors.push(
+                "destination.iban",
+                "expected an `iban`, or an `account_number` where there is none",
+            );
+        }
+        _ => {}
     }
 }
 
@@ -246,8 +278,8 @@ impl PartialSchema for RequestedDestination {
         let destination = ObjectBuilder::new()
             .schema_type(Type::Object)
             .description(Some(
-                "Destination of the payout: its type and the fields needed to pay it out, for example an IBAN and a \
-                 name. Responses \
+                "Destination of the payout: its type and the fields needed to pay it out. A `bank_account` has an `iban`, whose \
+                 check digits are verified, or an `account_number`; the other types have at least one field of yours. Responses \
                  mask the values and show at most their last four characters.",
             ))
             .property(TYPE_FIELD, kind)
@@ -301,6 +333,16 @@ mod tests {
         };
         for (destination, expected) in [
             ("{}", "destination.type"),
+            (
+                r#"{"type":"bank_account","name":"Acme GmbH"}"#,
+                "destination.iban",
+            ),
+            (
+                r#"{"type":"bank_account","iban":"DE88370400440532013000"}"#,
+                "destination.iban",
+            ),
+            (r#"{"type":"card"}"#, "destination"),
+            (r#"{"type":"other"}"#, "destination"),
             (r#"{"type":"cash"}"#, "destination.type"),
             (r#"{"type":"other","x":""}"#, "destination"),
             (r#"{"type":"other","x":"a\u0000"}"#, "destination"),
@@ -330,7 +372,7 @@ mod tests {
             ),
             (r#"{"amount":1,"currency":"USD"}"#, "destination"),
             (
-                r#"{"amount":1,"currency":"USD","destination":{"type":"card"},"reference":"a\u009bb"}"#,
+                r#"{"amount":1,"currency":"USD","destination":{"type":"card","pan":"x"},"reference":"a\u009bb"}"#,
                 "reference",
             ),
         ] {
