@@ -30,6 +30,10 @@ pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Covers the time to connect and the statement timeout of the server.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
+/// A connection that is idle for longer is closed. Firewalls and load balancers drop an idle flow after four minutes or more and tell neither
+/// side: the next work on it would wait for its deadline.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(2);
+
 #[derive(Debug, Clone, Copy)]
 pub struct PoolLimits {
     pub connections: u32,
@@ -206,6 +210,7 @@ fn connect_lazily(servers: &Servers, primary: &PrimaryWatch, limits: PoolLimits)
         .max_connections(limits.connections)
         .acquire_timeout(limits.acquire_timeout)
         .test_before_acquire(false)
+        .idle_timeout(IDLE_TIMEOUT)
         .after_connect(move |connection, _| {
             let continuity = Arc::clone(&continuity);
             Box::pin(async move { continuity.check(connection).await })
@@ -229,6 +234,14 @@ mod tests {
         };
         let metrics = ConnectionMetrics::default().of(ConnectionClass::Operators);
         ConnectionPool::new(PgConnectOptions::new().into(), limits, Some(metrics))
+    }
+
+    #[tokio::test]
+    async fn idle_connection_is_closed_before_a_firewall_drops_its_flow() {
+        let connections = pool_of(1);
+        let pool = connections.current(&connections.servers.watch().await).pool;
+        let timeout = pool.options().get_idle_timeout().unwrap();
+        assert!(timeout < Duration::from_mins(4), "{timeout:?}");
     }
 
     fn counts(pool: &ConnectionPool) -> (i64, i64, u64) {
