@@ -1,8 +1,9 @@
 //! Timing side channels of authentication: whether the time of a refused request shows how close a guess came.
 //!
-//! Requests of six kinds are measured, interleaved at random, in process and over loopback against a service of their own. Each of
-//! five rounds compares pairs of kinds; the verdict is that of [`vouchsafe_test_harness::timing_verdict`]. Two pairs are controls: one of equal requests, which must
-//! show no difference, and one with an added delay, which must be found.
+//! Requests of six kinds are measured, interleaved at random, in process and over loopback against a service
+//! of their own. Each of five rounds compares pairs of kinds; the verdict is that of
+//! [`vouchsafe_test_harness::timing_verdict`]. Two pairs are controls: one of equal requests, which must show
+//! no difference, and one with an added delay, which must be found.
 //!
 //! Exits with 0 if no difference was found, 1 if there is one, 2 if the machine was too busy to tell.
 

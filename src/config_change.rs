@@ -75,7 +75,8 @@ async fn load_changed(service: &Service, changes: Vec<i64>) -> Result<(), StoreE
         missing.remove(&credential.credential_id);
         service.registry.upsert_credential(credential);
     }
-    // The service deletes rows of ended credentials only. Without its row, a credential that somebody has deleted could not be revoked.
+    // The service deletes rows of ended credentials only. Without its row, a credential that somebody has
+    // deleted could not be revoked.
     for credential_id in missing {
         service.registry.revoke(credential_id, service.clock.now());
     }

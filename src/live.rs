@@ -172,7 +172,8 @@ impl Live {
         self.event.receiver_count() > 0
     }
 
-    /// The last event as JSON, unless it is too old. Reading all actors for each page would cost orders more than the pages are worth.
+    /// The last event as JSON, unless it is too old. Reading all actors for each page would cost orders more
+    /// than the pages are worth.
     pub(crate) fn recent_event(&self) -> Option<Bytes> {
         let event = self.event.borrow();
         let is_recent = event.read_at.is_some_and(|at| at.elapsed() < RECENT);

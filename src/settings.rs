@@ -130,8 +130,8 @@ pub struct ServeSettings {
     #[command(flatten)]
     metrics: MetricsArgs,
 
-    /// URL at which browsers reach the operator listener: https, or in a sandbox http on loopback [default: http://ADDRESS of a listener on
-    /// loopback or on all addresses, otherwise https://ADDRESS].
+    /// URL at which browsers reach the operator listener: https, or in a sandbox http on loopback [default:
+    /// http://ADDRESS of a listener on loopback or on all addresses, otherwise https://ADDRESS].
     #[arg(long, env = "VOUCHSAFE_CONSOLE_URL", value_name = "URL")]
     console_url: Option<ConsoleUrl>,
 
@@ -165,8 +165,9 @@ pub struct ServeSettings {
     )]
     pub reconciliation_preview: Preview,
 
-    /// Whether a sandbox delivers webhooks to its own machine, also by http: on or off. Partners could probe its ports [default: on if
-    /// the partner listener is on loopback and there is no trusted proxy; always off in production].
+    /// Whether a sandbox delivers webhooks to its own machine, also by http: on or off. Partners could probe
+    /// its ports [default: on if the partner listener is on loopback and there is no trusted proxy; always
+    /// off in production].
     #[arg(
         long,
         env = "VOUCHSAFE_WEBHOOK_LOOPBACK",
@@ -175,7 +176,8 @@ pub struct ServeSettings {
     )]
     webhook_loopback: Option<bool>,
 
-    /// Where the servers of vendors may be: public (https to public addresses) or any [default: public in production, any in the sandbox].
+    /// Where the servers of vendors may be: public (https to public addresses) or any [default: public in
+    /// production, any in the sandbox].
     #[arg(
         long,
         env = "VOUCHSAFE_VENDOR_NETWORK",

@@ -1,7 +1,8 @@
 //! TLS of a listener: certificate, key and the authorities of client certificates, from files that are read again when they change.
 //!
-//! The configuration of the listener is built once and asks [`CurrentFiles`] at each handshake, so that renewed files need no restart.
-//! Open connections keep their certificate; one whose client certificate is no longer accepted is closed.
+//! The configuration of the listener is built once and asks [`CurrentFiles`] at each handshake, so that
+//! renewed files need no restart. Open connections keep their certificate; one whose client certificate is no
+//! longer accepted is closed.
 
 mod client_connections;
 
@@ -136,8 +137,8 @@ impl ListenerTls {
         watched
     }
 
-    /// Uses the files for new connections if they have changed since the last call, and closes open ones whose client certificate they do
-    /// not accept. On an error, the previous ones stay in use.
+    /// Uses the files for new connections if they have changed since the last call, and closes open ones
+    /// whose client certificate they do not accept. On an error, the previous ones stay in use.
     ///
     /// # Errors
     /// [`TlsFilesError`], once for each change of the files, or each time if they cannot be read.

@@ -78,7 +78,8 @@ impl Engine {
         })
     }
 
-    /// Drops what was read from the store before its last discontinuity: wallets and shelves read it again, and responses are looked up.
+    /// Drops what was read from the store before its last discontinuity: wallets and shelves read it again,
+    /// and responses are looked up.
     pub(crate) fn drop_stale_caches(&self) {
         let discontinuities = self.store.discontinuities();
         if self.known_discontinuities.load(Ordering::Acquire) == discontinuities {

@@ -4,14 +4,15 @@ use vouchsafe_test_harness::timing_verdict::Expectation;
 
 /// Differences that count, in nanoseconds.
 pub(super) struct Relevant {
-    /// Between a key that exists and one that does not. A lookup that finds a key may take some nanoseconds more or less: a key has 128 random
-    /// bits, so that nobody finds one by trying.
+    /// Between a key that exists and one that does not. A lookup that finds a key may take some nanoseconds
+    /// more or less: a key has 128 random bits, so that nobody finds one by trying.
     pub(super) lookup_ns: u32,
     /// Between the first and the last byte of a signature.
     pub(super) comparison_ns: u32,
 }
 
-/// A comparison that ends at the first wrong byte differs by more over 32 bytes. Lookups that differ by less cannot be told apart over a network.
+/// A comparison that ends at the first wrong byte differs by more over 32 bytes. Lookups that differ by less
+/// cannot be told apart over a network.
 pub(super) const RELEVANT_IN_PROCESS: Relevant = Relevant {
     lookup_ns: 50,
     comparison_ns: 3,

@@ -1,5 +1,5 @@
-//! Search for the highest rate of an open loop within bounds such as `p99 <= 50`: each step is a run of the scenario on a new deployment
-//! with its audit.
+//! Search for the highest rate of an open loop within bounds such as `p99 <= 50`: each step is a run of the
+//! scenario on a new deployment with its audit.
 //!
 //! Rule: a rate fails only by the service. If the generator or other work on the machine was the limit, the result is inconclusive.
 
@@ -100,7 +100,8 @@ pub fn sweep(plan: &SweepPlan<'_>, report_progress: &mut impl FnMut(&str)) -> an
     })
 }
 
-/// Doubles or halves the rate until one is within the bounds and another one is not, then takes the geometric mean of the closest two.
+/// Doubles or halves the rate until one is within the bounds and another one is not, then takes the geometric
+/// mean of the closest two.
 fn next_rate(tried: &[(f64, bool)], first: f64, precision: f64) -> Option<f64> {
     let rates = |is_within| {
         tried

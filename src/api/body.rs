@@ -80,8 +80,8 @@ pub(crate) async fn read_at_most(
     }
 }
 
-/// Takes a body off the connection and keeps none of it. It ends early at the maximum size, at the deadline, or at an error: actix then
-/// closes the connection.
+/// Takes a body off the connection and keeps none of it. It ends early at the maximum size, at the deadline,
+/// or at an error: actix then closes the connection.
 pub(crate) async fn discard(mut payload: Payload) {
     let reading = async {
         let mut received = 0;

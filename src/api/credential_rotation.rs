@@ -19,8 +19,8 @@ pub(super) struct PreviousCredential {
     pub(super) partner_id: PartnerId,
     /// How long it stays valid.
     pub(super) overlap: Duration,
-    /// Rotations of its family within 24 hours. None for an operator: the holder of a leaked secret could use them up, and with them the
-    /// operator's means against it.
+    /// Rotations of its family within 24 hours. None for an operator: the holder of a leaked secret could use
+    /// them up, and with them the operator's means against it.
     pub(super) max_per_day: Option<u32>,
     /// ID of the successor; `None` generates one.
     pub(super) next_id: Option<CredentialId>,
@@ -36,8 +36,8 @@ pub(super) enum RotationRefusal {
     TooMany,
 }
 
-/// Issues the successor of a credential; only the response has its secret. After a lost response the rotation is repeated: the unused
-/// successor is revoked and another one is issued.
+/// Issues the successor of a credential; only the response has its secret. After a lost response the rotation
+/// is repeated: the unused successor is revoked and another one is issued.
 pub(super) async fn rotate(
     service: &web::Data<Service>,
     store: Credentials,

@@ -30,8 +30,8 @@ pub(super) async fn refresh_keys(service: &Service) -> Infallible {
     .await
 }
 
-/// Probes wrapping keys that did not work at the start, and reports those that work again, so that a rotation may use them. Apart from
-/// [`refresh_keys`], which a key manager that hangs must not delay.
+/// Probes wrapping keys that did not work at the start, and reports those that work again, so that a rotation
+/// may use them. Apart from [`refresh_keys`], which a key manager that hangs must not delay.
 pub(super) async fn probe_wrapping_keys(service: &Service) -> Infallible {
     let failing = || service.keyring.failing_wrapping_keys().len();
     service.metrics.record_failing_wrapping_keys(failing());

@@ -19,8 +19,8 @@ const ACTOR_READING: u32 = 10;
 /// A scan of all actors may take one part in so many of a thread's time. A scan of 100,000 actors takes tens of milliseconds.
 const SCAN_SHARE: u32 = 100;
 
-/// Samples the traffic each second. Scans the actors each tenth second and, if a console follows the feed, each second or as often as
-/// [`SCAN_SHARE`] permits. Never returns.
+/// Samples the traffic each second. Scans the actors each tenth second and, if a console follows the feed,
+/// each second or as often as [`SCAN_SHARE`] permits. Never returns.
 pub(super) async fn sample(service: &Service) -> Infallible {
     let mut tick = ticker(SAMPLE_INTERVAL);
     let mut actors = LiveActors::default();

@@ -1,4 +1,5 @@
-//! Periodic update of the stock metrics, of the SKUs with little stock, and of the numbers of sold vouchers, from which the sales of a week follow.
+//! Periodic update of the stock metrics, of the SKUs with little stock, and of the numbers of sold vouchers,
+//! from which the sales of a week follow.
 
 use std::convert::Infallible;
 use std::time::Duration;

@@ -43,8 +43,8 @@ pub struct LimitSettings {
     )]
     pub limit_vouchers: Limit,
 
-    /// Rotations that a partner may request of a credential and of those that came from it by rotation, in any 24 hours [default: 10 in
-    /// production, 1000 in the sandbox, where programs are tested].
+    /// Rotations that a partner may request of a credential and of those that came from it by rotation, in
+    /// any 24 hours [default: 10 in production, 1000 in the sandbox, where programs are tested].
     #[arg(long, env = "VOUCHSAFE_ROTATIONS_PER_DAY", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rotations_per_day: Option<u32>,
 

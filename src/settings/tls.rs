@@ -10,8 +10,9 @@ use crate::tls::TlsFiles;
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct TlsArgs {
-    /// PEM file with the certificate of the partner listener and those of intermediate authorities. The listener serves https then, and
-    /// changed files are used without a restart [default: none, a proxy ends TLS].
+    /// PEM file with the certificate of the partner listener and those of intermediate authorities. The
+    /// listener serves https then, and changed files are used without a restart [default: none, a proxy ends
+    /// TLS].
     #[arg(long, env = "VOUCHSAFE_TLS_CERTIFICATE_FILE", value_name = "FILE")]
     tls_certificate_file: Option<PathBuf>,
 
@@ -19,13 +20,13 @@ pub(super) struct TlsArgs {
     #[arg(long, env = "VOUCHSAFE_TLS_KEY_FILE", value_name = "FILE")]
     tls_key_file: Option<PathBuf>,
 
-    /// PEM file with authorities: each client of the partner listener needs a certificate of one of them [default: none, clients need
-    /// no certificate].
+    /// PEM file with authorities: each client of the partner listener needs a certificate of one of them
+    /// [default: none, clients need no certificate].
     #[arg(long, env = "VOUCHSAFE_TLS_CLIENT_CA_FILE", value_name = "FILE")]
     tls_client_ca_file: Option<PathBuf>,
 
-    /// PEM file with revocation lists, one for each of these authorities and their intermediate ones: a client with a revoked certificate
-    /// gets no connection and loses an open one [default: none].
+    /// PEM file with revocation lists, one for each of these authorities and their intermediate ones: a
+    /// client with a revoked certificate gets no connection and loses an open one [default: none].
     #[arg(long, env = "VOUCHSAFE_TLS_CLIENT_CRL_FILE", value_name = "FILE")]
     tls_client_crl_file: Option<PathBuf>,
 

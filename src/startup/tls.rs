@@ -24,7 +24,8 @@ pub(super) struct Certificates {
 
 impl Certificates {
     /// # Errors
-    /// If a setting is missing, or a file cannot be used. A restart can help against the second: a renewal may be writing the files.
+    /// If a setting is missing, or a file cannot be used. A restart can help against the second: a renewal
+    /// may be writing the files.
     pub(super) fn load(settings: &ServeSettings) -> anyhow::Result<Self> {
         Ok(Self {
             partners: load(settings.partner_tls().map_err(invalid_setting)?)

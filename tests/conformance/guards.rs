@@ -72,8 +72,8 @@ const GUARD_EDITS: &[(&str, &str, &str)] = &[
     ("return-once", "AND a.returned_at IS NULL", ""),
 ];
 
-/// Guards of other statements, each with an edit: of those that recover and open a lane, of the quarantine and the comparison with sold
-/// vouchers, and of the flush of deliveries.
+/// Guards of other statements, each with an edit: of those that recover and open a lane, of the quarantine
+/// and the comparison with sold vouchers, and of the flush of deliveries.
 const STATEMENT_EDITS: [(&str, Edit); 7] = [
     (
         "incarnation",

@@ -156,7 +156,8 @@ async fn credential_without_the_name_of_its_predecessor_grants_nothing() {
     fixture.database.remove().await;
 }
 
-/// A token must not be further from the authentication of its person than the session that issued it, whatever the row of the session says.
+/// A token must not be further from the authentication of its person than the session that issued it,
+/// whatever the row of the session says.
 #[tokio::test(flavor = "multi_thread")]
 async fn token_of_a_session_has_the_authentication_of_the_session() {
     let mut fixture = Fixture::new().await;

@@ -25,8 +25,8 @@ use crate::catalogue::{self, BRAND, product, seal_voucher, sku};
 /// Set to kill at every statement, both before and after it; else at every second one, alternately.
 const EVERY_STATEMENT: &str = "VOUCHSAFE_EVERY_STATEMENT";
 
-/// Kills `step` at its statements, before the server receives one or after it has run it, each time on a copy of the database. `check` gets
-/// the result of the repetition. Returns the number of statements.
+/// Kills `step` at its statements, before the server receives one or after it has run it, each time on a copy
+/// of the database. `check` gets the result of the repetition. Returns the number of statements.
 pub(super) async fn kill_at_statements<T>(
     prepared: &Database,
     options: fn(&Database) -> PgConnectOptions,

@@ -54,8 +54,8 @@ pub(super) async fn wait_until_blocked(pool: &PgPool) {
     }
 }
 
-/// A code that is sold between look and write is `SOLD`, so that the order that holds it is found; one that a cancellation returns to
-/// stock meanwhile does not stay on sale.
+/// A code that is sold between look and write is `SOLD`, so that the order that holds it is found; one that a
+/// cancellation returns to stock meanwhile does not stay on sale.
 #[tokio::test(flavor = "multi_thread")]
 async fn code_sold_or_returned_during_void_is_reported_as_it_is_now() {
     let database = Database::create().await;

@@ -32,7 +32,8 @@ const HAS_WAITING_STATEMENT: &str = "SELECT EXISTS (
 async fn lease_that_waited_for_a_move_delivers_to_the_new_url() {
     let database = Database::create().await;
     let mut mover = database.connect().await;
-    // Of a superuser: others do not see what the service's role waits for. In the open transaction of the move the view would not change.
+    // Of a superuser: others do not see what the service's role waits for. In the open transaction of the
+    // move the view would not change.
     let mut observer = PgConnection::connect_with(&database.superuser_options())
         .await
         .unwrap();

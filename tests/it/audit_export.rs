@@ -1,4 +1,5 @@
-//! Audit export of the running service: signed, in order and without gaps, over failures, restarts and two nodes; files that `verify` checks.
+//! Audit export of the running service: signed, in order and without gaps, over failures, restarts and two
+//! nodes; files that `verify` checks.
 
 use std::fs::File;
 use std::io::Write as _;

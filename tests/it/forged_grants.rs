@@ -1,5 +1,5 @@
-//! Rows that somebody with the service's database role has planted or changed: they grant nothing, are security events, and `verify` finds
-//! them.
+//! Rows that somebody with the service's database role has planted or changed: they grant nothing, are
+//! security events, and `verify` finds them.
 
 use hyper::Method;
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! Revocations of credentials whose rows, or audit entries, somebody with the service's database role has changed: all nodes apply them.
+//! Revocations of credentials whose rows, or audit entries, somebody with the service's database role has
+//! changed: all nodes apply them.
 
 use hyper::Method;
 use serde_json::json;
@@ -6,8 +7,8 @@ use vouchsafe_test_harness::{Operator, ServiceDatabase, expect_error};
 
 use crate::multi_node::{start_two_nodes, wait_for_status};
 
-/// A node finds a revoked credential by its key. Somebody who changes the key of the row must not keep the credential alive at the nodes that
-/// hear of its revocation from the database.
+/// A node finds a revoked credential by its key. Somebody who changes the key of the row must not keep the
+/// credential alive at the nodes that hear of its revocation from the database.
 #[tokio::test(flavor = "multi_thread")]
 async fn revocation_of_a_credential_with_a_changed_key_applies_at_all_nodes() {
     let [first, second] = start_two_nodes();
@@ -81,7 +82,8 @@ async fn forged_audit_entry_does_not_delay_a_revocation() {
     }
 }
 
-/// A row that does not decode keeps neither the changes of others from the nodes nor a node from starting, and grants nothing itself.
+/// A row that does not decode keeps neither the changes of others from the nodes nor a node from starting,
+/// and grants nothing itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn unreadable_row_of_a_partner_delays_no_revocation_and_grants_nothing() {
     for (column, value) in [("allowlist", "'{x}'"), ("certified_at", "'infinity'")] {

@@ -207,8 +207,8 @@ async fn admin_sees_and_unlinks_the_identity_of_an_operator() {
     );
 }
 
-/// Cookies of a sign-in that no node has begun, with the state of this callback, as anybody can write them: fields, and fields with a
-/// wrong signature.
+/// Cookies of a sign-in that no node has begun, with the state of this callback, as anybody can write them:
+/// fields, and fields with a wrong signature.
 fn forged_cookies(callback: &str) -> [String; 2] {
     let state = callback.split("state=").nth(1).unwrap();
     let at = SystemClock::new().now().unix_timestamp();

@@ -1,4 +1,5 @@
-//! Security events: right secrets from foreign addresses and failed sign-ins of operators, in responses, log, metrics and audit log.
+//! Security events: right secrets from foreign addresses and failed sign-ins of operators, in responses, log,
+//! metrics and audit log.
 
 use hyper::Method;
 use hyper::header::{HeaderName, HeaderValue};

@@ -1,4 +1,5 @@
-//! Rate limits of families of credentials, of partners with a ceiling and of deployments of several nodes; the daily cap of rotations.
+//! Rate limits of families of credentials, of partners with a ceiling and of deployments of several nodes;
+//! the daily cap of rotations.
 
 use futures_util::future::join_all;
 use hyper::Method;
@@ -38,7 +39,8 @@ async fn is_within_limit(partner: &mut Partner) -> bool {
     true
 }
 
-/// Sends this many requests in turn to each client, whose requests run at the same time, and returns how many were within the limit.
+/// Sends this many requests in turn to each client, whose requests run at the same time, and returns how many
+/// were within the limit.
 async fn count_within_limit(clients: &mut [Partner], each: usize) -> usize {
     let counts = join_all(clients.iter_mut().map(async |client| {
         let mut within = 0;

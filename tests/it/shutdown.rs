@@ -201,7 +201,8 @@ async fn metrics_cover_journal_actors_and_requests() {
 #[tokio::test]
 async fn command_in_startup_banner_places_order() {
     let service = shared();
-    // The service is ready with the first line of the banner; the other lines follow. The command is complete once a line follows it.
+    // The service is ready with the first line of the banner; the other lines follow. The command is complete
+    // once a line follows it.
     let command = wait_until("the whole banner", WAIT_TIMEOUT, || {
         let banner = service.stdout();
         let mut rest = banner

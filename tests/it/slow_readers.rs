@@ -27,8 +27,8 @@ const MAX_PAGE_BYTES: usize = 1024 * 1024 + 1_024;
 
 const SLOW_READERS: usize = 200;
 
-/// Requests that one slow reader sends at once. Some are refused while the key is at its cap; the responses of the others exceed the
-/// buffers of both kernels, however fast the service is.
+/// Requests that one slow reader sends at once. Some are refused while the key is at its cap; the responses
+/// of the others exceed the buffers of both kernels, however fast the service is.
 const REQUESTS: usize = 24;
 
 /// Requests for the codes of an order, whose responses have a quarter of a MiB each.
@@ -186,7 +186,8 @@ async fn count_unread(service: &Instance) -> usize {
     unread.unwrap().parse().unwrap()
 }
 
-/// A part of the codes may have arrived: the read stays recorded, and the order cannot be cancelled. The client repeats the request.
+/// A part of the codes may have arrived: the read stays recorded, and the order cannot be cancelled. The
+/// client repeats the request.
 #[tokio::test]
 async fn codes_of_a_reset_connection_stay_recorded_as_read_and_are_read_again() {
     let service = Instance::start_with(&[("VOUCHSAFE_RESPONSE_DEADLINE", "1")]);

@@ -6,10 +6,11 @@
 //! | the oldest orders get what they need | vouchers issued, a record per order, concurrently |
 //! | no order is left that can take any, or nothing is left | the rest is released: any shelf may claim it |
 //!
-//! The reservations of a SKU are one supply: the next is read when the vouchers of the previous ones do not suffice, and they are
-//! assigned in memory, the oldest order first. An order that changed meanwhile is served with the next batch, and so is what failed.
-//! An order that the store rejects permanently, or that needs vouchers which are valid for longer, does not block those behind it:
-//! if a batch of orders takes nothing, the next one is visited.
+//! The reservations of a SKU are one supply: the next is read when the vouchers of the previous ones do not
+//! suffice, and they are assigned in memory, the oldest order first. An order that changed meanwhile is
+//! served with the next batch, and so is what failed. An order that the store rejects permanently, or that
+//! needs vouchers which are valid for longer, does not block those behind it: if a batch of orders takes
+//! nothing, the next one is visited.
 
 use async_recursion::async_recursion as boxed;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -37,8 +38,8 @@ const COMMIT_CONCURRENCY: usize = 64;
 /// Number of orders that may take nothing before the stock goes to the shelf: bounds the delay of other SKUs to about a second.
 const MAX_VISITS: usize = 1_024;
 
-/// Distributes reserved stock to up to `limit` of the orders that wait for its SKU; once no order is left that can take it, releases
-/// the rest to the shelf. More may be due afterwards.
+/// Distributes reserved stock to up to `limit` of the orders that wait for its SKU; once no order is left
+/// that can take it, releases the rest to the shelf. More may be due afterwards.
 ///
 /// # Errors
 /// [`ProcureError`]; the rest stays reserved, and the next poll retries.

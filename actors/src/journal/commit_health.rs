@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A commit in flight for longer is stalled: the disk hangs, or a synchronous standby is away. Longer than the store's lock timeout.
+/// A commit in flight for longer is stalled: the disk hangs, or a synchronous standby is away. Longer than
+/// the store's lock timeout.
 const STALL: Duration = Duration::from_secs(3);
 
 /// How long a failure counts if no further commit is attempted. Then orders are admitted again: nothing else shows whether they

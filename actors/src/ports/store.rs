@@ -82,8 +82,8 @@ pub trait Store: Send + Sync + 'static {
     /// [`RecoverError`], as for [`LaneStore::recover`].
     fn open_lane(&self, lane: u16) -> StoreFuture<'_, Result<Box<dyn LaneStore>, RecoverError>>;
 
-    /// How often the store may have lost commits since this node started: a standby was promoted, or a backup restored. What was read
-    /// from it before may be untrue.
+    /// How often the store may have lost commits since this node started: a standby was promoted, or a backup
+    /// restored. What was read from it before may be untrue.
     fn discontinuities(&self) -> u64;
 
     /// Claims chunks of a SKU for this node, earliest expiry first. Idempotent.

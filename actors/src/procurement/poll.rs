@@ -1,8 +1,8 @@
 //! Procurement poller: periodically finds pending work in the store, including work left unfinished by a crash.
 //!
-//! All nodes serve waiting orders at once: an order is claimed by one of them, and the reserved stock of a SKU is distributed by one at
-//! a time. They do so in rounds: each SKU gets its share of a round, so a backlog of one SKU
-//! delays no other. While a round leaves work behind, the next one follows at once.
+//! All nodes serve waiting orders at once: an order is claimed by one of them, and the reserved stock of a
+//! SKU is distributed by one at a time. They do so in rounds: each SKU gets its share of a round, so a
+//! backlog of one SKU delays no other. While a round leaves work behind, the next one follows at once.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -99,7 +99,8 @@ impl Procurement {
         }
     }
 
-    /// Distributes the reserved stock of the SKUs that no other node serves now. Keeps the locks' connection while there is such stock.
+    /// Distributes the reserved stock of the SKUs that no other node serves now. Keeps the locks' connection
+    /// while there is such stock.
     async fn distribute_reserved_stock(
         &self,
         kept: &mut Option<Box<dyn SkuLocks>>,

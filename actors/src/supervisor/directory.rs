@@ -207,8 +207,8 @@ where
         }
     }
 
-    /// Replaces every actor by one that has not loaded its state. Idle ones start on their next request; holds on the others stay, and
-    /// what they still decide is verified by its commit.
+    /// Replaces every actor by one that has not loaded its state. Idle ones start on their next request;
+    /// holds on the others stay, and what they still decide is verified by its commit.
     pub fn reload_all(&self) {
         let mut evicted = self.lock_evicted();
         self.actors.retain(|key, actor| {

@@ -14,7 +14,8 @@ use crate::duration_histogram::DurationHistogram;
 /// From 1 µs, for a message, to 33 s, for a webhook attempt. Small, because there may be 100,000 actors.
 type HandlingTimes = DurationHistogram<1, 26>;
 
-/// The time of one message in so many is measured: two readings of the clock for each message would be a fiftieth of an order's work.
+/// The time of one message in so many is measured: two readings of the clock for each message would be a
+/// fiftieth of an order's work.
 const MEASURED_MESSAGES: u64 = 8;
 
 /// The counters of one actor; all its incarnations share them.

@@ -1,5 +1,5 @@
-//! OpenAPI documents, JSON Schemas and documentation pages of both listeners, from the operations of the wire format, with prose and
-//! examples.
+//! OpenAPI documents, JSON Schemas and documentation pages of both listeners, from the operations of the wire
+//! format, with prose and examples.
 
 mod examples;
 pub mod openapi;

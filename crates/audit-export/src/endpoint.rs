@@ -1,7 +1,8 @@
 //! Export to an HTTP endpoint: a signed POST per batch, from one node at a time.
 //!
-//! Any 2xx status accepts a batch. After another status, or none, the same entries are sent again: an endpoint may receive an entry more than
-//! once, and recognises it by its `audit_id`, a checkpoint by its `number`.
+//! Any 2xx status accepts a batch. After another status, or none, the same entries are sent again: an
+//! endpoint may receive an entry more than once, and recognises it by its `audit_id`, a checkpoint by its
+//! `number`.
 
 use std::sync::Arc;
 use std::time::Duration;

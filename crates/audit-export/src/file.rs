@@ -200,8 +200,8 @@ fn is_torn(line: &[u8]) -> bool {
     line.starts_with(LINE_START) || LINE_START.starts_with(line) || line.iter().all(|byte| *byte == 0)
 }
 
-/// Checks the lines before the last checkpoint: one export must not continue the file of the other. A file of entries may have single
-/// checkpoints without any, whose entries were removed from the database.
+/// Checks the lines before the last checkpoint: one export must not continue the file of the other. A file of
+/// entries may have single checkpoints without any, whose entries were removed from the database.
 fn check_content(is_first: bool, has_entry: bool, content: ExportContent) -> anyhow::Result<()> {
     match content {
         ExportContent::Entries if !is_first && !has_entry => bail!(

@@ -1,8 +1,8 @@
 //! Export of the audit log out of the database: to files of this node, and to an HTTP endpoint of the deployment.
 //!
-//! All targets receive the same lines of JSON (`vouchsafe_domain::audit_export`) in order, at least once: the entries of a
-//! checkpoint, then the checkpoint, whose hash and HMAC cover them. A file continues after its last checkpoint, an endpoint after its
-//! position in the database.
+//! All targets receive the same lines of JSON (`vouchsafe_domain::audit_export`) in order, at least once: the
+//! entries of a checkpoint, then the checkpoint, whose hash and HMAC cover them. A file continues after its
+//! last checkpoint, an endpoint after its position in the database.
 
 mod endpoint;
 mod file;

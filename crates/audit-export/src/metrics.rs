@@ -1,5 +1,5 @@
-//! Metric of the audit export: how long each target has lacked checkpoints, computed when it is read, so that it also grows while an export
-//! hangs.
+//! Metric of the audit export: how long each target has lacked checkpoints, computed when it is read, so that
+//! it also grows while an export hangs.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -68,8 +68,8 @@ impl AuditLog {
         })
     }
 
-    /// Writes an entry of `actor`, and checkpoints over it and all earlier entries. Waits for another node that writes one. Returns the newest
-    /// checkpoint.
+    /// Writes an entry of `actor`, and checkpoints over it and all earlier entries. Waits for another node
+    /// that writes one. Returns the newest checkpoint.
     ///
     /// # Errors
     /// The checkpoints that were written stay.

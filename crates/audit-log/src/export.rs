@@ -1,7 +1,8 @@
 //! Reads of the audit export, and its position at each HTTP endpoint.
 //!
-//! One node at a time exports to an endpoint: it holds a lease, which each accepted batch prolongs. A node that lost its lease, such as a
-//! paused process, may send a batch that another node sends, too; only one of them moves the position.
+//! One node at a time exports to an endpoint: it holds a lease, which each accepted batch prolongs. A node
+//! that lost its lease, such as a paused process, may send a batch that another node sends, too; only one of
+//! them moves the position.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -59,7 +60,8 @@ pub enum ExportLeaseOutcome {
     Complete,
     /// Another node exports, or waits after a failure.
     LeasedByOther,
-    /// The endpoint has accepted a checkpoint that the database does not have. The position was changed, or checkpoints were removed.
+    /// The endpoint has accepted a checkpoint that the database does not have. The position was changed, or
+    /// checkpoints were removed.
     Beyond { position: i64, newest: i64 },
 }
 
@@ -69,8 +71,9 @@ struct CheckpointEntries {
 }
 
 impl AuditLog {
-    /// Reads the next lines after the checkpoint `position`, oldest first; the last one is a checkpoint. Empty if there is none. An entry
-    /// that was removed from the database is left out: the hash of its checkpoint shows that.
+    /// Reads the next lines after the checkpoint `position`, oldest first; the last one is a checkpoint.
+    /// Empty if there is none. An entry that was removed from the database is left out: the hash of its
+    /// checkpoint shows that.
     #[boxed]
     pub async fn read_export_batch(
         &self,
@@ -145,7 +148,8 @@ impl AuditLog {
         Ok(self.0.fetch_all(entries).await?.into_iter().collect())
     }
 
-    /// Leases an endpoint, if there is something to export. `endpoint` is the keyed hash of its URL; a new endpoint receives everything.
+    /// Leases an endpoint, if there is something to export. `endpoint` is the keyed hash of its URL; a new
+    /// endpoint receives everything.
     #[boxed]
     pub async fn lease_export(&self, endpoint: &str) -> Result<ExportLeaseOutcome, StoreError> {
         let state = sqlx::query!(
@@ -165,7 +169,8 @@ impl AuditLog {
             Some((position, newest)) if position == newest => return Ok(ExportLeaseOutcome::Complete),
             _ => {}
         }
-        // Once the row is locked, the clock is read again. A lease that is longer than a lease can be was taken before the clock was set back.
+        // Once the row is locked, the clock is read again. A lease that is longer than a lease can be was
+        // taken before the clock was set back.
         let leased = sqlx::query!(
             r#"INSERT INTO audit_exports AS x (endpoint, leased_until)
                VALUES ($1, clock_timestamp() + $2::interval)

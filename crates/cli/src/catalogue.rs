@@ -104,8 +104,8 @@ pub(super) async fn product(action: ProductAction, admin: &AdminClient) -> anyho
     }
 }
 
-/// The fields of a product as JSON, without those that `product show` adds. The values stay unparsed: `Value` would turn amounts into
-/// floats.
+/// The fields of a product as JSON, without those that `product show` adds. The values stay unparsed: `Value`
+/// would turn amounts into floats.
 fn parse_product(json: &str, product: &ProductRef) -> anyhow::Result<BTreeMap<String, Box<RawValue>>> {
     let shown: Result<OrderedFields, _> = serde_json::from_str(json);
     let OrderedFields(shown) = shown.map_err(|error| {

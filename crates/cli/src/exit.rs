@@ -99,8 +99,8 @@ const TRANSIENT_ERRORS: [io::ErrorKind; 5] = [
     io::ErrorKind::TimedOut,
 ];
 
-/// Marks an error of checking settings, so that the program exits with [`ExitStatus::Usage`]. A full or failing disk can end without a change of
-/// settings and is not marked.
+/// Marks an error of checking settings, so that the program exits with [`ExitStatus::Usage`]. A full or
+/// failing disk can end without a change of settings and is not marked.
 #[must_use]
 pub fn invalid_setting(error: impl Into<anyhow::Error>) -> anyhow::Error {
     let error = error.into();

@@ -1,7 +1,8 @@
 //! Client commands: partner requests, operator commands, and checks of the database.
 //!
-//! Results go to standard output, everything else to standard error; `--json` prints the response unchanged, except that all
-//! output ends with a line feed and has control and bidirectional characters as escapes. [`ExitStatus`] lists the exit codes. The help of every command has a working example.
+//! Results go to standard output, everything else to standard error; `--json` prints the response unchanged,
+//! except that all output ends with a line feed and has control and bidirectional characters as escapes.
+//! [`ExitStatus`] lists the exit codes. The help of every command has a working example.
 
 mod admin;
 mod advice;
@@ -320,7 +321,8 @@ async fn dispatch(
     }
 }
 
-/// Ends the output with a line feed and escapes what a terminal would obey. Ignores a closed standard output: the reader of a pipe may have exited.
+/// Ends the output with a line feed and escapes what a terminal would obey. Ignores a closed standard output:
+/// the reader of a pipe may have exited.
 fn print_output(text: &str) {
     if !text.is_empty() {
         let end = if text.ends_with('\n') { "" } else { "\n" };

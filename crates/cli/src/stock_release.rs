@@ -31,7 +31,8 @@ pub struct ReleaseArgs {
     /// output of `GET /events`; - reads standard input. Can be repeated.
     #[arg(long, value_name = "FILE")]
     sold: Vec<PathBuf>,
-    /// Release although codes of the files are not in this database: those vouchers were imported after the backup, and none is mistyped.
+    /// Release although codes of the files are not in this database: those vouchers were imported after the
+    /// backup, and none is mistyped.
     #[arg(long, requires = "sold")]
     accept_absent: bool,
     /// Accept codes that look damaged by a spreadsheet, such as 6.03571E+15 or #N/A.

@@ -23,8 +23,8 @@ struct VoidedLine {
     reason: CodeVoidOutcome,
 }
 
-/// Voids what the request names, or the codes of a file in parts. Codes that the product does not have are a failure: a mistyped code
-/// stays on sale.
+/// Voids what the request names, or the codes of a file in parts. Codes that the product does not have are a
+/// failure: a mistyped code stays on sale.
 pub(super) async fn void(
     mut request: VoidRequest,
     codes: Option<&Path>,

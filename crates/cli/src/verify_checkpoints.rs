@@ -1,4 +1,5 @@
-//! Check of audit checkpoints against what the database does not hold: the key of their HMACs, and the file that the service exports.
+//! Check of audit checkpoints against what the database does not hold: the key of their HMACs, and the file
+//! that the service exports.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -162,7 +163,8 @@ impl<'a, R: BufRead> ExportCheck<'a, R> {
         Ok(check)
     }
 
-    /// Reads the next checkpoint with its entries. A file may begin with a checkpoint without entries, the last one of another file.
+    /// Reads the next checkpoint with its entries. A file may begin with a checkpoint without entries, the
+    /// last one of another file.
     fn advance(&mut self) -> anyhow::Result<()> {
         let mut entries = Vec::new();
         let previous = self.next.take();

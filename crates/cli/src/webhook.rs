@@ -65,8 +65,8 @@ pub enum Action {
     /// Attempt every waiting delivery of an endpoint now, also while the endpoint fails.
     #[command(after_help = examples!["vouchsafe webhook retry WEBHOOK_ID"])]
     Retry(WebhookRef),
-    /// List the delivery attempts of an endpoint, successful ones too, newest first; --json includes the first bytes of the response
-    /// to a failed one.
+    /// List the delivery attempts of an endpoint, successful ones too, newest first; --json includes the
+    /// first bytes of the response to a failed one.
     #[command(after_help = examples![
         "vouchsafe webhook attempts WEBHOOK_ID --outcome failed --since 1h",
         "vouchsafe webhook attempts WEBHOOK_ID --order ORDER_ID --json",

@@ -205,8 +205,8 @@ pub(crate) fn render(context: &FormContext<'_>, action: &Action, row: &Json, id:
     }
 }
 
-/// A form with what was typed before, hidden. Codes, secrets and files must be entered again. Whatever was sent, the form has each of its
-/// own fields once.
+/// A form with what was typed before, hidden. Codes, secrets and files must be entered again. Whatever was
+/// sent, the form has each of its own fields once.
 pub(crate) fn render_resend(
     action: &Action,
     params: &Params,

@@ -60,7 +60,8 @@ fn parse_limit(text: &str) -> Option<Json> {
     Some(limit)
 }
 
-/// Objects of the records of a list. A record that does not parse is null: the API rejects it by its position, and no error quotes a code.
+/// Objects of the records of a list. A record that does not parse is null: the API rejects it by its
+/// position, and no error quotes a code.
 fn parse_rows(text: &str) -> Json {
     // The API checks what a spreadsheet may have damaged.
     let list = VoucherList::new(ListPurpose::Store, Format::Csv, DamagePolicy::AcceptAsIs);

@@ -1,4 +1,5 @@
-//! Tables that change each second: the live feed of the API as server-sent events with the tables' new rows, which htmx puts in place.
+//! Tables that change each second: the live feed of the API as server-sent events with the tables' new rows,
+//! which htmx puts in place.
 
 use maud::{Markup, html};
 use vouchsafe_wire::operator::monitoring::FOLLOW_LIVE_FEED;

@@ -1,7 +1,7 @@
 //! Declarations of pages: what a page reads from the operator API and shows, how it filters a list, and what it changes.
 //!
-//! The pages are tables like those of the command line. They take methods, paths and roles from the operations of the wire format; a test
-//! compares parameters and fields with the OpenAPI document.
+//! The pages are tables like those of the command line. They take methods, paths and roles from the
+//! operations of the wire format; a test compares parameters and fields with the OpenAPI document.
 
 use strum::VariantArray;
 use vouchsafe_domain::operator::Role;

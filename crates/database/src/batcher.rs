@@ -4,9 +4,10 @@
 //! A lone operation never waits for company. Setting up a statement costs Postgres more than one more row in it, so under
 //! load a worker pauses up to 4 ms between batches to let the queue grow. Each worker has its own connection.
 //!
-//! Failure isolation: if a batch fails, each of its operations runs again alone; an operation that would block its batch is
-//! left out of it and runs alone. Counts of a failed batch fail with it: they would occupy connections that others need, for a response that
-//! comes too late. Operations queued for longer than the pool's acquire timeout are rejected.
+//! Failure isolation: if a batch fails, each of its operations runs again alone; an operation that would
+//! block its batch is left out of it and runs alone. Counts of a failed batch fail with it: they would occupy
+//! connections that others need, for a response that comes too late. Operations queued for longer than the
+//! pool's acquire timeout are rejected.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -70,8 +71,8 @@ pub trait BatchOp: Clone + Send + Sync + 'static {
     /// Bounds the memory of one statement and the wait of the first caller in a batch.
     const MAX_BATCH: usize;
 
-    /// Statements at the same time, each on a connection of its own. With one, batches are larger, and each request costs less; a second
-    /// one executes while the first waits for a lock.
+    /// Statements at the same time, each on a connection of its own. With one, batches are larger, and each
+    /// request costs less; a second one executes while the first waits for a lock.
     const WORKERS: usize = 1;
 
     /// Runs the whole batch and responds in its order. `Err` means that nothing was written, as far as this node knows.

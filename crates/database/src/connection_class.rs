@@ -15,12 +15,12 @@ use prometheus_client::registry::{Registry, Unit};
 use super::connection_pool::{ACQUIRE_TIMEOUT, DEADLINE, PoolLimits, PoolMetrics};
 use super::transaction::TransactionMetrics;
 
-/// Connections of batch workers: two each of claims, code retrievals and order lookups, one each of wallet and feed lookups, rate limits and
-/// new purchases.
+/// Connections of batch workers: two each of claims, code retrievals and order lookups, one each of wallet
+/// and feed lookups, rate limits and new purchases.
 const BATCH_CONNECTIONS: u32 = 10;
 
-/// Reconciliation keeps a connection while it receives a vendor's records, and a node one for the locks of the SKUs whose reserved stock
-/// it distributes.
+/// Reconciliation keeps a connection while it receives a vendor's records, and a node one for the locks of
+/// the SKUs whose reserved stock it distributes.
 const DETACHED_CONNECTIONS: u32 = 2;
 
 /// What a connection is used for.

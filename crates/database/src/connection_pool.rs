@@ -1,9 +1,10 @@
 //! Connection pool that replaces itself when the database stops responding.
 //!
-//! A dead host, or a firewall that drops a flow, leaves a connection that neither responds nor fails. All work has a deadline
-//! longer than every server-side timeout, so only a dead connection reaches it. Then the pool closes all of its connections
-//! and opens new ones: later work never gets a connection with an interrupted transaction. It does the same when another server becomes
-//! the primary, and when a statement finds its server read-only.
+//! A dead host, or a firewall that drops a flow, leaves a connection that neither responds nor fails. All
+//! work has a deadline longer than every server-side timeout, so only a dead connection reaches it. Then the
+//! pool closes all of its connections and opens new ones: later work never gets a connection with an
+//! interrupted transaction. It does the same when another server becomes the primary, and when a statement
+//! finds its server read-only.
 
 use std::future::Future;
 use std::io;
@@ -30,8 +31,8 @@ pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Covers the time to connect and the statement timeout of the server.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A connection that is idle for longer is closed. Firewalls and load balancers drop an idle flow after four minutes or more and tell neither
-/// side: the next work on it would wait for its deadline.
+/// A connection that is idle for longer is closed. Firewalls and load balancers drop an idle flow after four
+/// minutes or more and tell neither side: the next work on it would wait for its deadline.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(2);
 
 #[derive(Debug, Clone, Copy)]

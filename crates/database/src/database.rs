@@ -42,9 +42,10 @@ pub(super) const FIXED_SETTINGS: [(&str, &str); 7] = [
     ("jit", "off"),
 ];
 
-/// Settings of every connection besides [`FIXED_SETTINGS`]; each connection class has its own statement timeout. A statement that exceeds a timeout fails for
-/// certain; no timeout covers COMMIT. A commit is durable whatever the role's default says, and `commit_batch` relies on one
-/// snapshot per statement. JIT compilation is off because the planner overestimates most statements.
+/// Settings of every connection besides [`FIXED_SETTINGS`]; each connection class has its own statement
+/// timeout. A statement that exceeds a timeout fails for certain; no timeout covers COMMIT. A commit is
+/// durable whatever the role's default says, and `commit_batch` relies on one snapshot per statement. JIT
+/// compilation is off because the planner overestimates most statements.
 const SESSION_SETTINGS: [(&str, &str); 3] = [
     ("statement_timeout", "15s"),
     ("lock_timeout", "2s"),
@@ -188,8 +189,8 @@ impl Database {
         async move { restore_type(task.await) }
     }
 
-    /// Runs work in a transaction and commits it, unless the work fails or abandons it. Its name is a label of the metrics and a field of
-    /// its span: object and verb, as in the audit log.
+    /// Runs work in a transaction and commits it, unless the work fails or abandons it. Its name is a label
+    /// of the metrics and a field of its span: object and verb, as in the audit log.
     ///
     /// # Errors
     /// [`StoreError::NotWritten`] unless the commit was sent and not confirmed, or the work panicked or reached the deadline.

@@ -9,7 +9,8 @@ use vouchsafe_security::environment::Environment;
 
 use super::servers::Servers;
 
-/// Why `DATABASE_URL` cannot be used. The texts quote nothing of it but names of parameters: any other part may be one of the password.
+/// Why `DATABASE_URL` cannot be used. The texts quote nothing of it but names of parameters: any other part
+/// may be one of the password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DatabaseUrlError {
     #[error("DATABASE_URL is not a Postgres URL such as postgres://user@host/database")]

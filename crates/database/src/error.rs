@@ -10,8 +10,8 @@ use vouchsafe_domain::store_error::{CommitError, Unavailable};
 
 /// Failure of an operation on the database, by what is known about its effect.
 ///
-/// Every operation of the store returns it when the database does not answer. The documentation of an operation names other errors, and what
-/// may be written in spite of one.
+/// Every operation of the store returns it when the database does not answer. The documentation of an
+/// operation names other errors, and what may be written in spite of one.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The last transaction of the operation was certainly not committed. Operations of several transactions say so.

@@ -26,6 +26,6 @@ pub mod server_check;
 pub mod servers;
 pub mod transaction;
 
-/// Makes an `async fn` return a boxed future. Its code is compiled here, once, and not in each crate that awaits it; an allocation is
-/// nothing beside the round trip to the database.
+/// Makes an `async fn` return a boxed future. Its code is compiled here, once, and not in each crate that
+/// awaits it; an allocation is nothing beside the round trip to the database.
 pub use async_recursion::async_recursion as boxed;

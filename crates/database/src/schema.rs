@@ -110,13 +110,13 @@ impl From<SchemaMismatch> for sqlx::Error {
     }
 }
 
-/// Runs the migrations, installs the functions and grants the service's role its rights, on a separate connection. Concurrent calls run
-/// one after the other; `report_wait` is called once when another call runs.
+/// Runs the migrations, installs the functions and grants the service's role its rights, on a separate
+/// connection. Concurrent calls run one after the other; `report_wait` is called once when another call runs.
 ///
 /// # Errors
-/// [`StoreError`] when the database does not answer, or a lock is not free within [`LOCK_TIMEOUT`]; [`SchemaMismatch`] as
-/// [`sqlx::Error::Configuration`] when a migration differs from the one that the database has run. Completed migrations stay; a repeated
-/// call continues.
+/// [`StoreError`] when the database does not answer, or a lock is not free within [`LOCK_TIMEOUT`];
+/// [`SchemaMismatch`] as [`sqlx::Error::Configuration`] when a migration differs from the one that the
+/// database has run. Completed migrations stay; a repeated call continues.
 #[boxed]
 pub async fn migrate(database: &PgConnectOptions, report_wait: fn()) -> Result<SchemaVersion, StoreError> {
     check_server(database).await?;
@@ -204,9 +204,10 @@ async fn lock(connection: &mut PgConnection, report_wait: fn()) -> Result<(), sq
     }
 }
 
-/// Installs missing functions and the rights, in one transaction: no program finds the functions without the rights. Replaces a function
-/// with another text: only an unreleased version can have one. A program that is not the newest leaves the rights: nodes of a newer version
-/// need some that its list revokes. A change of the list therefore comes with a migration.
+/// Installs missing functions and the rights, in one transaction: no program finds the functions without the
+/// rights. Replaces a function with another text: only an unreleased version can have one. A program that is
+/// not the newest leaves the rights: nodes of a newer version need some that its list revokes. A change of
+/// the list therefore comes with a migration.
 async fn install_functions_and_rights(
     connection: &mut PgConnection,
     is_newest: bool,
@@ -278,8 +279,8 @@ async fn list_applied(connection: &mut PgConnection) -> Result<Vec<(i64, Vec<u8>
         .await
 }
 
-/// Finds a migration of this program that the database has run with another text. The first one differs in a database that a version before
-/// the baseline has set up.
+/// Finds a migration of this program that the database has run with another text. The first one differs in a
+/// database that a version before the baseline has set up.
 fn find_changed(migrator: &Migrator, applied: &[(i64, Vec<u8>)]) -> Option<SchemaMismatch> {
     let changed = applied.iter().find(|(version, checksum)| {
         let mut migrations = migrator.iter();

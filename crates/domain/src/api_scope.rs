@@ -1,7 +1,7 @@
 //! Scopes of API credentials: what the holder of a credential may do, as in OAuth 2.0.
 //!
-//! A credential without a set has every scope, also those that later versions add. A set is never empty in a request; a stored one may
-//! hold labels of a newer version, which this version does not grant.
+//! A credential without a set has every scope, also those that later versions add. A set is never empty in a
+//! request; a stored one may hold labels of a newer version, which this version does not grant.
 
 #[cfg(feature = "clap")]
 mod arguments;

@@ -4,8 +4,8 @@ use strum::IntoStaticStr;
 
 /// An action that the audit log records.
 ///
-/// Nodes drop what they hold of an object when an action with the prefix `partner.`, `credential.` or `product.` names it: a name without its
-/// prefix would keep a revoked credential alive.
+/// Nodes drop what they hold of an object when an action with the prefix `partner.`, `credential.` or
+/// `product.` names it: a name without its prefix would keep a revoked credential alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
 #[cfg_attr(test, derive(strum::VariantArray))]
 #[strum(const_into_str)]

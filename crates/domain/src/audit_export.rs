@@ -75,8 +75,8 @@ pub fn to_ndjson(lines: &[ExportLine]) -> serde_json::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The hash of a checkpoint in hexadecimal digits: SHA-256 of the previous checkpoint's hash, which the first one does not have, and of
-/// the texts of its entries with a line feed between them. Same as in the database.
+/// The hash of a checkpoint in hexadecimal digits: SHA-256 of the previous checkpoint's hash, which the first
+/// one does not have, and of the texts of its entries with a line feed between them. Same as in the database.
 #[must_use]
 pub fn checkpoint_hash(previous: Option<&CheckpointRecord>, entries: &[AuditRow]) -> String {
     let mut hash = Sha256::new();

@@ -2,8 +2,8 @@
 
 use std::error::Error;
 
-/// The message of the error and those of its causes, except those that the message before contains: `Display` of many errors, also of
-/// sqlx, quotes their source.
+/// The message of the error and those of its causes, except those that the message before contains: `Display`
+/// of many errors, also of sqlx, quotes their source.
 #[must_use]
 pub fn describe_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();

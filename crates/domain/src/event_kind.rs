@@ -74,8 +74,9 @@ impl EventKind {
 pub struct EventKinds(u8);
 
 impl EventKinds {
-    /// The kinds of a subscription that names none: those with which v1 began. A kind that is added later is not among them, so that no
-    /// endpoint receives a kind that its code does not know; an endpoint subscribes to it by its name.
+    /// The kinds of a subscription that names none: those with which v1 began. A kind that is added later is
+    /// not among them, so that no endpoint receives a kind that its code does not know; an endpoint
+    /// subscribes to it by its name.
     pub const DEFAULT: Self = Self(0b0111_1111);
 
     /// The set of `kinds`; `None` if it is empty.

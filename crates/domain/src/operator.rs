@@ -187,7 +187,8 @@ pub struct OperatorTokenSummary {
     #[serde(with = "crate::timestamp::option")]
     #[cfg_attr(feature = "utoipa", schema(required))]
     pub revoked_at: Option<OffsetDateTime>,
-    /// Whether the token can be used. One that a second operator has confirmed is inactive until its holder redeems the activation code.
+    /// Whether the token can be used. One that a second operator has confirmed is inactive until its holder
+    /// redeems the activation code.
     pub active: bool,
 }
 

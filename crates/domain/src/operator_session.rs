@@ -42,7 +42,8 @@ pub struct SessionAuthentication {
 }
 
 impl SessionAuthentication {
-    /// Whether the session may make changes that need a step-up. A session of a one-time link may: no provider could repeat its sign-in.
+    /// Whether the session may make changes that need a step-up. A session of a one-time link may: no
+    /// provider could repeat its sign-in.
     #[must_use]
     pub fn is_recent(&self, now: OffsetDateTime) -> bool {
         let is_recent =

@@ -1,9 +1,9 @@
-//! Fuzzing of parsers on stable Rust: the inputs of a corpus, and random mutations of them by `proptest`, which also shrinks an input
-//! that fails.
+//! Fuzzing of parsers on stable Rust: the inputs of a corpus, and random mutations of them by `proptest`,
+//! which also shrinks an input that fails.
 //!
-//! A target is a test of the crate that owns the parser. Its corpus is a directory `fuzz/TARGET` of that crate, one file per input. A
-//! failed input is written there, so that every later run begins with it. A plain test run is short; `VOUCHSAFE_FUZZ_SECONDS` makes
-//! each target run that long.
+//! A target is a test of the crate that owns the parser. Its corpus is a directory `fuzz/TARGET` of that
+//! crate, one file per input. A failed input is written there, so that every later run begins with it. A
+//! plain test run is short; `VOUCHSAFE_FUZZ_SECONDS` makes each target run that long.
 
 #![allow(clippy::panic, reason = "a failed target fails its test")]
 

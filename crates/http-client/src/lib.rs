@@ -1,5 +1,5 @@
-//! HTTP client builder for requests to vendors and other servers: no redirects and no proxy, because requests contain secrets. SSRF guard
-//! for URLs that operators and partners set.
+//! HTTP client builder for requests to vendors and other servers: no redirects and no proxy, because requests
+//! contain secrets. SSRF guard for URLs that operators and partners set.
 
 mod address;
 pub mod resolver;

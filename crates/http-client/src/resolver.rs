@@ -48,8 +48,8 @@ impl Resolver {
         Ok(addresses)
     }
 
-    /// Checks a URL with every address of its host, before a request is sent to it. A host that does not resolve within `timeout` is
-    /// accepted: it is resolved again at each connection.
+    /// Checks a URL with every address of its host, before a request is sent to it. A host that does not
+    /// resolve within `timeout` is accepted: it is resolved again at each connection.
     ///
     /// # Errors
     /// [`UrlRejection`].

@@ -1,6 +1,7 @@
 //! Settings of the wrapping keys: master keys, and the key in Vault.
 //!
-//! Every configured key is loaded and unwraps. `VOUCHSAFE_KMS` selects the one that wraps, which is the target of `vouchsafe keys rotate`.
+//! Every configured key is loaded and unwraps. `VOUCHSAFE_KMS` selects the one that wraps, which is the
+//! target of `vouchsafe keys rotate`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

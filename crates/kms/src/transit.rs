@@ -1,7 +1,8 @@
 //! HashiCorp Vault Transit: wraps data keys with a key that never leaves Vault.
 //!
-//! `POST /v1/{mount}/encrypt/{key}` and `/decrypt/{key}`. The id and purpose of a data key are its associated data, so a row that was moved
-//! does not decrypt. The key in Vault must be of a type with associated data, such as the default `aes256-gcm96`.
+//! `POST /v1/{mount}/encrypt/{key}` and `/decrypt/{key}`. The id and purpose of a data key are its associated
+//! data, so a row that was moved does not decrypt. The key in Vault must be of a type with associated data,
+//! such as the default `aes256-gcm96`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -90,8 +90,8 @@ impl Operators {
             .await
     }
 
-    /// Removes the link of an operator to an identity, and ends what the person holds of the account: sessions, sign-in link and API tokens.
-    /// Does nothing without a link.
+    /// Removes the link of an operator to an identity, and ends what the person holds of the account:
+    /// sessions, sign-in link and API tokens. Does nothing without a link.
     #[boxed]
     pub async fn unlink_identity(&self, operator: OperatorName, actor: AuditActor) -> Result<(), StoreError> {
         transaction!(self.0, "operator_identity.unlink", async |transaction| {

@@ -1,7 +1,7 @@
 //! Operators: accounts with roles, and API tokens, sessions and sign-in links stored as hashes.
 //!
-//! Every request of an operator reads its token or session here, so a revocation, a disabled account and a changed role are in force on all
-//! nodes with their commit.
+//! Every request of an operator reads its token or session here, so a revocation, a disabled account and a
+//! changed role are in force on all nodes with their commit.
 
 #![allow(
     clippy::missing_errors_doc,
@@ -122,8 +122,8 @@ impl Operators {
     }
 }
 
-/// Creates an admin with a token on a connection of its own, without the service; an existing operator becomes an enabled admin, also one whose
-/// row has no valid HMAC.
+/// Creates an admin with a token on a connection of its own, without the service; an existing operator
+/// becomes an enabled admin, also one whose row has no valid HMAC.
 ///
 /// # Errors
 /// [`StoreError`] when the database does not answer or is not migrated.

@@ -15,8 +15,8 @@ use super::{AccountChanges, Operators, change, lock_valid};
 use crate::grants::{Grants, of_token};
 
 impl Operators {
-    /// Activates a live token of an enabled operator with its one-time code, and with it the account. Returns `None` if token and code do
-    /// not belong together.
+    /// Activates a live token of an enabled operator with its one-time code, and with it the account. Returns
+    /// `None` if token and code do not belong together.
     #[boxed]
     pub async fn activate_token(
         &self,

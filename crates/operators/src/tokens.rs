@@ -113,7 +113,8 @@ impl Operators {
         })
     }
 
-    /// Stores a token of the account of a sandbox, which it creates, unless a token with this text was ever stored: a revoked one stays revoked.
+    /// Stores a token of the account of a sandbox, which it creates, unless a token with this text was ever
+    /// stored: a revoked one stays revoked.
     #[boxed]
     pub async fn ensure_token(&self, token: NewOperatorToken, actor: AuditActor) -> Result<(), StoreError> {
         let grants = self.1.clone();

@@ -1,8 +1,8 @@
-//! Limit of what each owner holds at a time: requests in flight of an API key and those that came from it by rotation (a family), requests
-//! in flight and connections of a client address.
+//! Limit of what each owner holds at a time: requests in flight of an API key and those that came from it by
+//! rotation (a family), requests in flight and connections of a client address.
 //!
-//! A request is in flight until its response has been written: a client that reads slowly occupies its permits. A long poll gives its
-//! permit back while it waits, and takes one again for its response.
+//! A request is in flight until its response has been written: a client that reads slowly occupies its
+//! permits. A long poll gives its permit back while it waits, and takes one again for its response.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -53,8 +53,8 @@ impl<K: Eq + Hash> ConcurrencyLimit<K> {
         })
     }
 
-    /// Takes a permit for a request that was admitted and has waited without one, also above the limit: to refuse it now would waste its wait.
-    /// The caller bounds the number of such requests.
+    /// Takes a permit for a request that was admitted and has waited without one, also above the limit: to
+    /// refuse it now would waste its wait. The caller bounds the number of such requests.
     #[must_use]
     pub fn enter_after_wait(&self, owner: K) -> Permit {
         Permit {

@@ -24,8 +24,8 @@ pub struct ConsoleUrl {
 pub struct InvalidConsoleUrl;
 
 impl ConsoleUrl {
-    /// The URL without a setting. A listener that has no TLS and is not bound to loopback has a TLS proxy before it, if sign-in is to
-    /// work: browsers send no session cookie to it over plain HTTP.
+    /// The URL without a setting. A listener that has no TLS and is not bound to loopback has a TLS proxy
+    /// before it, if sign-in is to work: browsers send no session cookie to it over plain HTTP.
     #[must_use]
     pub fn of_listener(listener: Listener) -> Self {
         let is_https = listener.transport == Transport::Tls || !listener.address.ip().is_loopback();
@@ -46,14 +46,15 @@ impl ConsoleUrl {
         self.is_https
     }
 
-    /// Whether browsers may keep the token of a session. Over plain HTTP on loopback they would send it to every port of the machine, on
-    /// which another local user can listen.
+    /// Whether browsers may keep the token of a session. Over plain HTTP on loopback they would send it to
+    /// every port of the machine, on which another local user can listen.
     #[must_use]
     pub fn permits_sessions(&self, environment: Environment) -> bool {
         self.is_https || environment == Environment::Sandbox
     }
 
-    /// Whether responses have `Strict-Transport-Security`, which makes browsers use https only. Other services of a loopback host may use http.
+    /// Whether responses have `Strict-Transport-Security`, which makes browsers use https only. Other
+    /// services of a loopback host may use http.
     #[must_use]
     pub fn requires_strict_transport(&self) -> bool {
         let is_loopback = Url::parse(&self.origin).is_ok_and(|url| is_loopback(&url));

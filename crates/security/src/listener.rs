@@ -19,8 +19,8 @@ pub enum Transport {
 }
 
 impl Listener {
-    /// The URL at which processes of this machine reach the listener, without a path. One that listens on all addresses is reachable
-    /// on loopback.
+    /// The URL at which processes of this machine reach the listener, without a path. One that listens on all
+    /// addresses is reachable on loopback.
     #[must_use]
     pub fn url(self) -> String {
         let scheme = match self.transport {

@@ -1,5 +1,5 @@
-//! Tokens of operators, for the API, a session, a sign-in link or an activation: generated text with a prefix for secret scanners, stored as a
-//! hash.
+//! Tokens of operators, for the API, a session, a sign-in link or an activation: generated text with a prefix
+//! for secret scanners, stored as a hash.
 
 use std::fmt;
 

@@ -1,7 +1,8 @@
 //! Rate limiter: sliding windows per family of credentials and request class, in memory.
 //!
-//! A credential and those that came from it by rotation share their windows, so a rotation grants no further requests. Several nodes share
-//! the quota: see [`super::shared_window`]. A partner with a ceiling has windows of all its credentials together.
+//! A credential and those that came from it by rotation share their windows, so a rotation grants no further
+//! requests. Several nodes share the quota: see [`super::shared_window`]. A partner with a ceiling has
+//! windows of all its credentials together.
 //!
 //! Only authenticated requests create windows, so their number is bounded by live credentials and partners, times classes;
 //! housekeeping evicts idle ones. Failed authentications are counted separately, per client address and node, and do not affect
@@ -149,8 +150,8 @@ impl RateLimiter {
         }
     }
 
-    /// The windows that a request of this caller counts against. `families` counts those of its partner's live credentials; it is called
-    /// for a partner with a ceiling only.
+    /// The windows that a request of this caller counts against. `families` counts those of its partner's
+    /// live credentials; it is called for a partner with a ceiling only.
     #[must_use]
     pub fn keys_of(
         &self,
@@ -219,7 +220,8 @@ impl RateLimiter {
         publications
     }
 
-    /// The database has counted the requests of a publication. A node that is alone ignores the view, which is coarser than its own counts.
+    /// The database has counted the requests of a publication. A node that is alone ignores the view, which
+    /// is coarser than its own counts.
     pub fn confirm(&self, publication: &WindowPublication, view: &[(i64, u32)], now: Duration) {
         if let Some(mut window) = self.windows.get_mut(&publication.window) {
             window.confirm(&publication.requests);

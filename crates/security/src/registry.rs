@@ -198,7 +198,8 @@ impl AccessRegistry {
         self.partners.get(&partner_id).map(|partner| Arc::clone(&partner))
     }
 
-    /// Inserts or replaces a credential by its key. A copy that was read before a revocation may arrive after it: the revocation is kept.
+    /// Inserts or replaces a credential by its key. A copy that was read before a revocation may arrive after
+    /// it: the revocation is kept.
     pub fn upsert_credential(&self, mut credential: Credential) {
         let (credential_id, key_hash) = (credential.credential_id, credential.key_hash);
         let previous = {
@@ -210,7 +211,7 @@ impl AccessRegistry {
             *slot = Arc::new(credential);
             self.key_hashes.insert(credential_id, key_hash)
         };
-        // The service never changes a key. Under its former one, a credential whose row a database user has changed would outlive its revocation.
+        // The service changes no key: a database user did. Under both, the credential would outlive its revocation.
         if let Some(previous) = previous.filter(|previous| *previous != key_hash)
             && let Some(mut slot) = self.credentials.get_mut(&previous)
         {
@@ -268,8 +269,8 @@ impl AccessRegistry {
             .collect()
     }
 
-    /// The number of families of a partner's live credentials, or more if some have expired since credentials last changed. Counted once per
-    /// change, because it reads all credentials.
+    /// The number of families of a partner's live credentials, or more if some have expired since credentials
+    /// last changed. Counted once per change, because it reads all credentials.
     #[must_use]
     pub fn count_families(&self, partner_id: PartnerId, now: OffsetDateTime) -> u32 {
         let version = self.version.load(Ordering::Acquire);

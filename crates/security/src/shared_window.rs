@@ -1,7 +1,7 @@
 //! Rate-limit window of a deployment: this node's requests, and its view of those of the other nodes.
 //!
-//! The database counts the requests of all nodes in buckets. Each node publishes its own requests about once a second and receives the
-//! counts of all; in between it admits requests on its own:
+//! The database counts the requests of all nodes in buckets. Each node publishes its own requests about once
+//! a second and receives the counts of all; in between it admits requests on its own:
 //!
 //! | Nodes | Requests that a node admits between two exchanges |
 //! |---|---|
@@ -9,9 +9,10 @@
 //! | N | 1/(10·N) of what remains; the database decides on the first request of a window and on each beyond (an *exchange*) |
 //! | N, and the database does not answer | 1/N of what remains, rounded up |
 //!
-//! The nodes together admit at most a tenth of the quota that the database does not know of, however old their views are: each admits at
-//! most 1/(10·N) of the quota, and the database admits nothing beyond the quota. Near the quota, and for quotas below 10·N, each request
-//! is decided by the database. A bucket counts until its last request expires, so a slot becomes free at most 1/64 of the window late.
+//! The nodes together admit at most a tenth of the quota that the database does not know of, however old
+//! their views are: each admits at most 1/(10·N) of the quota, and the database admits nothing beyond the
+//! quota. Near the quota, and for quotas below 10·N, each request is decided by the database. A bucket counts
+//! until its last request expires, so a slot becomes free at most 1/64 of the window late.
 
 use std::time::Duration;
 

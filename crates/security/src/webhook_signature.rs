@@ -5,8 +5,8 @@
 //! | `webhook-signature: v1,<base64>` | `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks) |
 //! | `X-Signature: t=<timestamp>,v1=<hex>` | `<timestamp>.<body>`, in the style of request signatures |
 //!
-//! The timestamp is the attempt's, the id is that of the event or the batch. During a secret rotation both headers carry two signatures,
-//! the new one first.
+//! The timestamp is the attempt's, the id is that of the event or the batch. During a secret rotation both
+//! headers carry two signatures, the new one first.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

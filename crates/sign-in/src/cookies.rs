@@ -14,8 +14,8 @@ use vouchsafe_security::console_url::ConsoleUrl;
 
 use crate::oidc::MAX_AGE_S;
 
-/// Hours for which browsers keep the token of a session after its end: it opens nothing any more, but only a form with such a token is
-/// kept for its sender.
+/// Hours for which browsers keep the token of a session after its end: it opens nothing any more, but only a
+/// form with such a token is kept for its sender.
 const KEPT_HOURS: i32 = 12;
 
 /// A cookie of the console.

@@ -53,7 +53,8 @@ pub fn confirm_link(operator: &OperatorName, token: &str) -> Markup {
     )
 }
 
-/// The page of a link that another site opened. Following it shows the operator, so that an operator does not sign in as another one unknowingly.
+/// The page of a link that another site opened. Following it shows the operator, so that an operator does not
+/// sign in as another one unknowingly.
 #[must_use]
 pub fn continue_with_link(token: &str) -> Markup {
     page(

@@ -59,8 +59,8 @@ impl LoadedAccess {
 /// Rows, and the ids of those that do not decode.
 pub(super) type ReadRows<Row, Id> = (Vec<Row>, Vec<Id>);
 
-/// Reads the rows with these ids; also returns the ids of those that do not decode, which the service never writes. One of them must not
-/// keep the others from being read: then a revocation would not reach the nodes.
+/// Reads the rows with these ids; also returns the ids of those that do not decode, which the service never
+/// writes. One of them must not keep the others from being read: then a revocation would not reach the nodes.
 pub(super) async fn read_rows<Id, Row, F>(
     database: &Database,
     ids: &[Id],

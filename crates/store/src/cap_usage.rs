@@ -43,8 +43,8 @@ pub(super) async fn read(
     .await
 }
 
-/// Adds what the partner's wallets have paid for orders to the running totals of its order rate: for a rate that begins, and again with
-/// each change of the rate.
+/// Adds what the partner's wallets have paid for orders to the running totals of its order rate: for a rate
+/// that begins, and again with each change of the rate.
 pub(super) async fn record_order_totals(
     connection: &mut PgConnection,
     partner_id: PartnerId,

@@ -235,8 +235,8 @@ impl ChangeRequests {
         .await
     }
 
-    /// Declines a waiting request, or one that was confirmed a minute ago and not ended; its requester withdraws it. Returns the request
-    /// after that; `None` if it cannot be declined now.
+    /// Declines a waiting request, or one that was confirmed a minute ago and not ended; its requester
+    /// withdraws it. Returns the request after that; `None` if it cannot be declined now.
     #[boxed]
     pub async fn decline(
         &self,

@@ -11,8 +11,9 @@
 //! | restored dump, copied database | oids of the database and of `allocations` |
 //! | an acknowledged commit of this process is missing | batch number and generation of the lane |
 //!
-//! A quarantine raises the epoch of the row `continuity`, whatever the amount of stock: chunks that were cleared in an earlier epoch are
-//! not claimed, and a commit rejects what a shelf in memory still offers of them. A release clears chunks for the current epoch.
+//! A quarantine raises the epoch of the row `continuity`, whatever the amount of stock: chunks that were
+//! cleared in an earlier epoch are not claimed, and a commit rejects what a shelf in memory still offers of
+//! them. A release clears chunks for the current epoch.
 
 use serde::Serialize;
 use sqlx::{Connection as _, PgConnection};
@@ -125,8 +126,8 @@ async fn record_first(
     Ok(load_recorded(connection).await?.unwrap_or(current))
 }
 
-/// Quarantines all stock that is free now, and records the server. Without a `reason` it does so only if the server is not the recorded
-/// one.
+/// Quarantines all stock that is free now, and records the server. Without a `reason` it does so only if the
+/// server is not the recorded one.
 pub(super) async fn quarantine(
     connection: &mut PgConnection,
     reason: Option<&str>,

@@ -229,8 +229,9 @@ pub(super) async fn create_next(
     Err(changed_again().into())
 }
 
-/// Begins a transaction that excludes other writers of data keys; `None` if the rows differ from those read before. A key manager is asked
-/// before this call: it may take seconds, and starting nodes wait for the lock.
+/// Begins a transaction that excludes other writers of data keys; `None` if the rows differ from those read
+/// before. A key manager is asked before this call: it may take seconds, and starting nodes wait for the
+/// lock.
 pub(super) async fn lock_unchanged<'a>(
     connection: &'a mut PgConnection,
     existing: &[WrappedKey],

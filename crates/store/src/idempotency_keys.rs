@@ -72,8 +72,9 @@ pub(super) async fn find_response(
 
 /// Deletes the expired keys in the pages from `begin` to before `end`.
 async fn purge_pages(pool: &PgPool, begin: i64, end: i64) -> Result<u64, sqlx::Error> {
-    // `now()` is constant in a transaction. SKIP LOCKED waits for no row, so lock order is irrelevant. The rows are locked, so their
-    // places are stable, and no estimate of their number makes a scan of the deletion.
+    // `now()` is constant in a transaction. SKIP LOCKED waits for no row, so lock order is irrelevant. The
+    // rows are locked, so their places are stable, and no estimate of their number makes a scan of the
+    // deletion.
     let removed = sqlx::query_scalar!(
         r#"WITH expired AS MATERIALIZED (
             SELECT ctid AS row_id

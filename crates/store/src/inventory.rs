@@ -38,8 +38,8 @@ const MAX_CHUNKS_PER_BATCH: usize = 256;
 /// Bounds the repetition of a claim that does not have enough vouchers.
 const MAX_ROUNDS: usize = 64;
 
-/// Rounds of a batch: the first finds the chunk that the shelf has sold out, which only now is marked. A claim that needs more rounds
-/// goes on alone, so that the others of its batch do not wait for it.
+/// Rounds of a batch: the first finds the chunk that the shelf has sold out, which only now is marked. A
+/// claim that needs more rounds goes on alone, so that the others of its batch do not wait for it.
 const MAX_BATCH_ROUNDS: usize = 3;
 
 #[derive(sqlx::FromRow)]

@@ -1,7 +1,8 @@
 //! Operations on data keys without the service: list, create, rewrap under another wrapping key.
 //!
-//! A rotation rewraps all data keys in one transaction, under a lock that excludes every writer of data keys: a crash leaves all rows as
-//! they were. It refuses while a live node lacks the new wrapping key, which every node reports after it has started.
+//! A rotation rewraps all data keys in one transaction, under a lock that excludes every writer of data keys:
+//! a crash leaves all rows as they were. It refuses while a live node lacks the new wrapping key, which every
+//! node reports after it has started.
 
 use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
@@ -99,8 +100,8 @@ pub async fn create_data_key(
     create_next(&mut connection, None, wrapping, &AuditActor::command_line()).await
 }
 
-/// Wraps all data keys with the current wrapping key. Each is unwrapped before, and again with the new wrapping key alone; the stored rows
-/// are compared before the commit.
+/// Wraps all data keys with the current wrapping key. Each is unwrapped before, and again with the new
+/// wrapping key alone; the stored rows are compared before the commit.
 ///
 /// # Errors
 /// [`DataKeyError`]; nothing was changed.
@@ -120,8 +121,9 @@ pub async fn rewrap(
         let Some(mut transaction) = lock_unchanged(&mut connection, &rows).await? else {
             continue;
         };
-        // Nodes create and confirm data keys under the same lock. A node that has reported its keys is seen by the next statement; one that
-        // reports them later waits for the lock, finds the new wrapping, and does not start if it cannot unwrap it.
+        // Nodes create and confirm data keys under the same lock. A node that has reported its keys is seen
+        // by the next statement; one that reports them later waits for the lock, finds the new wrapping, and
+        // does not start if it cannot unwrap it.
         let lacking = list_nodes_without(&mut transaction, wrapping).await?;
         if !lacking.is_empty() {
             return Ok(RewrapOutcome::NodesLackKey(lacking));

@@ -140,8 +140,9 @@ impl Keyring {
         })
     }
 
-    /// Checks that the wrapping keys still unwrap all data keys. Call it once the node's wrapping keys are reported: a rotation that did not
-    /// see the report has ended when this returns, and later ones refuse if the node cannot follow.
+    /// Checks that the wrapping keys still unwrap all data keys. Call it once the node's wrapping keys are
+    /// reported: a rotation that did not see the report has ended when this returns, and later ones refuse if
+    /// the node cannot follow.
     ///
     /// # Errors
     /// [`KeyringError`].
@@ -151,8 +152,8 @@ impl Keyring {
         unlock(&self.wrapping, &keys).await.map(drop)
     }
 
-    /// Probes all wrapping keys and returns the ids of those that work, for the report of the node: a rotation to another one would lock the
-    /// node out.
+    /// Probes all wrapping keys and returns the ids of those that work, for the report of the node: a
+    /// rotation to another one would lock the node out.
     #[boxed]
     pub async fn probe_wrapping_keys(&self) -> Vec<String> {
         self.probe(|_| true).await
@@ -201,8 +202,9 @@ impl Keyring {
         Arc::clone(&self.vault.read())
     }
 
-    /// The vault with these data keys. Reloads the keys if another node has encrypted under a newer one; concurrent calls share one load. A
-    /// key that does not exist is not an error here, but where a value is decrypted.
+    /// The vault with these data keys. Reloads the keys if another node has encrypted under a newer one;
+    /// concurrent calls share one load. A key that does not exist is not an error here, but where a value is
+    /// decrypted.
     ///
     /// # Errors
     /// [`KeyringError`].
@@ -230,8 +232,8 @@ impl Keyring {
         Ok(vault)
     }
 
-    /// The vault for encryption; rotates to the next data key if the active one has encrypted too many values. While that fails, or another
-    /// caller does it, the active key stays in use.
+    /// The vault for encryption; rotates to the next data key if the active one has encrypted too many
+    /// values. While that fails, or another caller does it, the active key stays in use.
     ///
     /// # Errors
     /// [`KeyringError`] if the next key cannot be created, and the active one may encrypt nothing more.
@@ -257,8 +259,9 @@ impl Keyring {
         }
     }
 
-    /// Loads the data keys if the newest one is not the active one of this process, and creates the next one if it is older than `max_age`.
-    /// Another node may have created a key; a standby that took over may lack the active one, or have another one under its number.
+    /// Loads the data keys if the newest one is not the active one of this process, and creates the next one
+    /// if it is older than `max_age`. Another node may have created a key; a standby that took over may lack
+    /// the active one, or have another one under its number.
     ///
     /// # Errors
     /// [`KeyringError`]; the current keys stay in use.
@@ -325,7 +328,8 @@ impl Keyring {
     }
 }
 
-/// The keys of the audit checkpoints and of the rows that grant access, without the service. `None` if the database has no data keys yet.
+/// The keys of the audit checkpoints and of the rows that grant access, without the service. `None` if the
+/// database has no data keys yet.
 ///
 /// # Errors
 /// [`KeyringError`]; a wrong master key is [`KeyringError::Locked`].

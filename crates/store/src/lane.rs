@@ -32,8 +32,9 @@ const LANE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Reason of a quarantine, for the audit trail.
 const COMMITS_LOST: &str = "commits that the database acknowledged are missing";
 
-/// Planner settings of `commit_batch`: generic plans of index probes, whatever the table sizes were at plan time. A bitmap scan reads
-/// every version that an open snapshot keeps of a row, where an ordered index scan ends at the newest.
+/// Planner settings of `commit_batch`: generic plans of index probes, whatever the table sizes were at plan
+/// time. A bitmap scan reads every version that an open snapshot keeps of a row, where an ordered index scan
+/// ends at the newest.
 const PLANNER_SETTINGS: [(&str, &str); 6] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),

@@ -8,8 +8,8 @@ use vouchsafe_domain::webhook::FAILING_THRESHOLD;
 use super::PgStore;
 
 impl PgStore {
-    /// Counts waiting orders, payouts, changes, purchases, drifts and endpoints, and nodes. Reads partial indexes, small tables, and the
-    /// chunks that are not empty.
+    /// Counts waiting orders, payouts, changes, purchases, drifts and endpoints, and nodes. Reads partial
+    /// indexes, small tables, and the chunks that are not empty.
     #[boxed]
     pub async fn count_open_work(&self) -> Result<OpenWork, StoreError> {
         let counted = sqlx::query_as!(

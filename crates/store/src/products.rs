@@ -177,8 +177,8 @@ async fn lock(connection: &mut PgConnection, product_id: &ProductId) -> Result<O
         .await
 }
 
-/// Gives the other products of the brand the same rule for the case of codes. Returns `false` if one of the products has stock whose
-/// indexes follow another rule.
+/// Gives the other products of the brand the same rule for the case of codes. Returns `false` if one of the
+/// products has stock whose indexes follow another rule.
 async fn agree_on_code_case(
     connection: &mut PgConnection,
     before: Option<&Product>,

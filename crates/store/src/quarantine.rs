@@ -121,8 +121,8 @@ struct NewestRow {
     order_id: Option<Uuid>,
 }
 
-/// Withdraws the vouchers that this database does not know as sold: voids the free ones, and keeps those of orders from coming back.
-/// Returns a result per voucher and the number of vouchers that were free.
+/// Withdraws the vouchers that this database does not know as sold: voids the free ones, and keeps those of
+/// orders from coming back. Returns a result per voucher and the number of vouchers that were free.
 ///
 /// Locks orders, sorted, before their allocations, as commits and retrievals do: a cancellation that has checked an allocation is
 /// waited for, and a later one finds it read.
@@ -142,8 +142,8 @@ async fn withdraw_sold(
         let stock_ids: Vec<i64> = unknown().filter_map(|row| row.stock_id).collect();
         lock_orders(&mut attempt, unknown()).await?;
         let withdrawn = void_rows(&mut attempt, stock_ids.clone()).await?;
-        // An order may have sold or returned a voucher between look and lock. Its lock would now come after those of vouchers, so all
-        // locks are released and the next attempt takes them in order.
+        // An order may have sold or returned a voucher between look and lock. Its lock would now come after
+        // those of vouchers, so all locks are released and the next attempt takes them in order.
         if find_newest_rows(&mut attempt, sold).await? != rows {
             attempt.rollback().await?;
             continue;
@@ -191,9 +191,10 @@ async fn lock_orders(
 
 /// Whether this database has the sale, per voucher.
 ///
-/// A sale that this database has was made before the backup, when the row of its code was the same: the code's allocations are probed.
-/// A voucher without a code is searched among those that were sold between the first and the last one of the list, because an id begins
-/// with the time of the sale and the index of vouchers covers ranges of pages.
+/// A sale that this database has was made before the backup, when the row of its code was the same: the
+/// code's allocations are probed. A voucher without a code is searched among those that were sold between the
+/// first and the last one of the list, because an id begins with the time of the sale and the index of
+/// vouchers covers ranges of pages.
 async fn find_known(connection: &mut PgConnection, sold: &[SoldVoucher]) -> Result<Vec<bool>, sqlx::Error> {
     let names = sold.iter().map(|voucher| match voucher {
         SoldVoucher::Voucher(voucher_id) => (None, Some(voucher_id.as_uuid())),

@@ -1,9 +1,10 @@
 //! Re-encryption of old codes under the newest data key, in the background.
 //!
-//! A request is a row with a position. Each batch reads the codes after the position, encrypts them again outside of a transaction, and
-//! stores them with the new position in one: it can be interrupted at any time, and on concurrent calls one node stores the batch.
-//! A code is replaced only if it is still the one that was read. Orders, voiding and retrieval do not change these columns, and a reader
-//! sees key, nonce and ciphertext of one version of the row.
+//! A request is a row with a position. Each batch reads the codes after the position, encrypts them again
+//! outside of a transaction, and stores them with the new position in one: it can be interrupted at any time,
+//! and on concurrent calls one node stores the batch. A code is replaced only if it is still the one that was
+//! read. Orders, voiding and retrieval do not change these columns, and a reader sees key, nonce and
+//! ciphertext of one version of the row.
 
 use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
@@ -115,8 +116,8 @@ impl ReencryptionBatch {
         self.codes.iter().filter(|code| code.sealed.key_id < self.key_id)
     }
 
-    /// Encrypts the old codes under the active key of the vault, for the same row and SKU. A code that cannot be decrypted is left out; the
-    /// first ones are logged.
+    /// Encrypts the old codes under the active key of the vault, for the same row and SKU. A code that cannot
+    /// be decrypted is left out; the first ones are logged.
     ///
     /// # Errors
     /// [`SealError`]; nothing was changed.
@@ -219,8 +220,8 @@ impl Reencryptions {
         self.0.run(|pool| async move { next_batch(&pool).await }).await
     }
 
-    /// Stores codes of the batch, and the position after it. The others of its old codes count as failures. Returns whether there is
-    /// more to do.
+    /// Stores codes of the batch, and the position after it. The others of its old codes count as failures.
+    /// Returns whether there is more to do.
     ///
     /// # Errors
     /// Repeating is safe.

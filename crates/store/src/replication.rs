@@ -8,8 +8,9 @@
 //! | only the timeline differs, and it is a later one | another cluster, a restored dump |
 //! | no lane of this node misses a batch that was acknowledged | point-in-time recovery to an earlier moment, a standby that lagged |
 //!
-//! The check reads settings and a view from time to time. A change between two checks, and commits of a node that ended with the former
-//! primary, leave no trace here: that the standby had them is the guarantee of the tool that promotes.
+//! The check reads settings and a view from time to time. A change between two checks, and commits of a node
+//! that ended with the former primary, leave no trace here: that the standby had them is the guarantee of the
+//! tool that promotes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

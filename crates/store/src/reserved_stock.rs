@@ -49,7 +49,8 @@ impl Reservations {
         self.0.fetch_optional(statement).await
     }
 
-    /// Lists about `limit` reservations for waiting orders, oldest first: each SKU has an equal share, and at least one reservation.
+    /// Lists about `limit` reservations for waiting orders, oldest first: each SKU has an equal share, and at
+    /// least one reservation.
     #[boxed]
     pub async fn list(&self, limit: usize) -> Result<Vec<ReservedStock>, StoreError> {
         let statement = sqlx::query!(

@@ -18,8 +18,9 @@ use super::credentials::{self, Credentials};
 use super::partners;
 
 impl Credentials {
-    /// Revokes a credential. Idempotent. Returns `None` if the credential does not exist. One that this node holds in memory, for a partner,
-    /// and that a database user has deleted, gets the audit entry with which nodes forget it.
+    /// Revokes a credential. Idempotent. Returns `None` if the credential does not exist. One that this node
+    /// holds in memory, for a partner, and that a database user has deleted, gets the audit entry with which
+    /// nodes forget it.
     #[boxed]
     pub async fn revoke(
         &self,

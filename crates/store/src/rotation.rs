@@ -160,8 +160,9 @@ async fn rotate(
     })))
 }
 
-/// The seconds until the family of a credential may be rotated again; `None` if it may now. Counts the credentials that rotations issued,
-/// also those that were revoked or that another node wrote, by the database's clock.
+/// The seconds until the family of a credential may be rotated again; `None` if it may now. Counts the
+/// credentials that rotations issued, also those that were revoked or that another node wrote, by the
+/// database's clock.
 async fn wait_for_next(
     connection: &mut PgConnection,
     credential: &Credential,

@@ -1,8 +1,8 @@
 //! Rate limits of the whole deployment: a node exchanges its counts with those of the other nodes through the database.
 //!
-//! Most requests are decided in memory (see [`vouchsafe_security::shared_window`]). A round each second publishes what was counted, counts
-//! the nodes and receives the counts of all; a request for which the node has no share left waits for an exchange of its window.
-//! Concurrent exchanges share one statement.
+//! Most requests are decided in memory (see [`vouchsafe_security::shared_window`]). A round each second
+//! publishes what was counted, counts the nodes and receives the counts of all; a request for which the node
+//! has no share left waits for an exchange of its window. Concurrent exchanges share one statement.
 //!
 //! While the database does not answer, each node admits its part of what remains. A node that is alone decides alone and publishes
 //! its counts for a node that joins and for its own restart.
@@ -29,8 +29,8 @@ use super::database::Database;
 use super::node_identity::NodeIdentity;
 use super::rate_limit_usage::{self, CountRequestsOp, UsageRequest, UsageResponse};
 
-/// How long the other nodes take at most to learn of a node and to publish their counts, while the database answers in time: a round, and
-/// its duration.
+/// How long the other nodes take at most to learn of a node and to publish their counts, while the database
+/// answers in time: a round, and its duration.
 const JOIN_DELAY: Duration = Duration::from_secs(2);
 
 const ROUND_INTERVAL: Duration = Duration::from_secs(1);
@@ -94,7 +94,8 @@ impl SharedLimits {
         self.synchronize().await
     }
 
-    /// Counts an authenticated request, also against the ceiling of its partner if there is one. Returns the status of what is scarcer.
+    /// Counts an authenticated request, also against the ceiling of its partner if there is one. Returns the
+    /// status of what is scarcer.
     ///
     /// # Errors
     /// [`Exhausted`]: the request is over a limit and was not counted, unless other requests reached the ceiling at the same time: then
@@ -202,7 +203,8 @@ impl SharedLimits {
         }
     }
 
-    /// Publishes the counts of this node and loads what the database counts in the windows of these owners. A node that is alone knows it.
+    /// Publishes the counts of this node and loads what the database counts in the windows of these owners. A
+    /// node that is alone knows it.
     #[boxed]
     pub async fn refresh(&self, owners: Vec<Uuid>) -> Result<(), StoreError> {
         if self.limiter.sharing().nodes == 1 {

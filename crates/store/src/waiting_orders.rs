@@ -59,10 +59,11 @@ impl WaitingOrders {
     /// and at least one order.
     #[boxed]
     pub async fn claim_due(&self, limit: usize) -> Result<Vec<WaitingOrder>, StoreError> {
-        // If no more than the oldest of them are due, these are all, and a SKU of which none is due costs nothing. Beyond that, visits
-        // the SKUs by skipping along the index to the first of each, and of each only what is due. Claimed rows are locked, so their places are
-        // stable, and no estimate of their number makes a join of them. The delay grows with the order's age, so that
-        // the visits of an order are few, however long it waits.
+        // If no more than the oldest of them are due, these are all, and a SKU of which none is due costs
+        // nothing. Beyond that, visits the SKUs by skipping along the index to the first of each, and of each
+        // only what is due. Claimed rows are locked, so their places are stable, and no estimate of their
+        // number makes a join of them. The delay grows with the order's age, so that the visits of an order
+        // are few, however long it waits.
         let statement = sqlx::query!(
             r#"WITH RECURSIVE oldest AS MATERIALIZED (
                 SELECT d.product_id, d.denomination

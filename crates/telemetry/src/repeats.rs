@@ -1,9 +1,10 @@
 //! Deduplication of repeated failures in the log: one line when a condition begins, and one a minute while it lasts.
 //!
-//! A full disk fails every batch, poll and claim: thousands of equal lines within seconds, on the disk that is full. Of events
-//! with `error.message` and level WARN or ERROR, and of those of [`ACCEPT_TARGET`], the log keeps the first of a series. Events belong
-//! to a series if they come from one place in the program, name the same objects and follow each other within [`SERIES_GAP`]. Numbers
-//! do not count; for errors, which are not retried, the message does.
+//! A full disk fails every batch, poll and claim: thousands of equal lines within seconds, on the disk that
+//! is full. Of events with `error.message` and level WARN or ERROR, and of those of [`ACCEPT_TARGET`], the
+//! log keeps the first of a series. Events belong to a series if they come from one place in the program,
+//! name the same objects and follow each other within [`SERIES_GAP`]. Numbers do not count; for errors, which
+//! are not retried, the message does.
 
 use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry};
@@ -27,8 +28,8 @@ const REMINDER_INTERVAL: Duration = Duration::from_secs(60);
 /// Series in memory. Beyond this number every event is logged until old series end.
 const MAX_SERIES: usize = 1_024;
 
-/// Target of actix's failures to accept a connection, which have their error in the message. Without free file descriptors each listener
-/// repeats it twice a second while connections wait.
+/// Target of actix's failures to accept a connection, which have their error in the message. Without free
+/// file descriptors each listener repeats it twice a second while connections wait.
 const ACCEPT_TARGET: &str = "actix_server::accept";
 
 /// Rejects the repetitions of a failure.

@@ -1,9 +1,11 @@
 //! Security events since their last audit entry, by reason, credential and client address.
 //!
-//! An attacker can cause any number of events, and audit entries are never deleted. A key gets an entry with its first event, and
-//! afterwards at most one an hour with the number of events since. Each reason has its own [`MAX_CLIENTS`] keys, so that cheap events hide
-//! none of another reason. Above it, clients with a right secret share a key per credential, and all others one per reason: a stolen secret
-//! stays visible however many clients fail. Counts that have no entry yet are lost when the process ends; log and metrics have had them.
+//! An attacker can cause any number of events, and audit entries are never deleted. A key gets an entry with
+//! its first event, and afterwards at most one an hour with the number of events since. Each reason has its
+//! own [`MAX_CLIENTS`] keys, so that cheap events hide none of another reason. Above it, clients with a right
+//! secret share a key per credential, and all others one per reason: a stolen secret stays visible however
+//! many clients fail. Counts that have no entry yet are lost when the process ends; log and metrics have had
+//! them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -143,8 +145,8 @@ impl SecurityEvents {
         self.lock().entry(event.reason).or_default().record(event, at)
     }
 
-    /// Takes what is due for an audit entry at `now`, in monotonic time, and forgets keys without an event in the hour after their last
-    /// entry.
+    /// Takes what is due for an audit entry at `now`, in monotonic time, and forgets keys without an event in
+    /// the hour after their last entry.
     pub fn take_due(&self, now: Duration) -> Vec<SecurityEventSummary> {
         let mut due = Vec::new();
         for reason in self.lock().values_mut() {

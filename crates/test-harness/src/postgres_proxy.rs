@@ -22,7 +22,8 @@ const SOCKET: &str = ".s.PGSQL.";
 pub struct ProxySocket(TempDir);
 
 impl ProxySocket {
-    /// Opens a socket for the server whose socket is in this directory. `relay` gets each connection and the path of the server's socket.
+    /// Opens a socket for the server whose socket is in this directory. `relay` gets each connection and the
+    /// path of the server's socket.
     pub fn open<R>(
         server: &Path,
         port: u16,

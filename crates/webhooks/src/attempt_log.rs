@@ -1,8 +1,9 @@
 //! Batching writer of the log of delivery attempts.
 //!
-//! Delivery actors add attempts to a bounded queue and never wait for it. One task drains the queue a few times per second and
-//! inserts all of it in one statement. When the queue is full, or the database rejects a batch repeatedly, attempts are dropped from
-//! the log and counted; deliveries and orders are not affected. At shutdown the task writes what is queued.
+//! Delivery actors add attempts to a bounded queue and never wait for it. One task drains the queue a few
+//! times per second and inserts all of it in one statement. When the queue is full, or the database rejects a
+//! batch repeatedly, attempts are dropped from the log and counted; deliveries and orders are not affected.
+//! At shutdown the task writes what is queued.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! Connections to receivers: kept alive between attempts, and replaced at once where the receiver has closed one.
 //!
-//! Servers close idle connections after a time of their own (Node.js after 5 s). A request that crosses with the close gets no response,
-//! though nothing is wrong with the receiver: it is sent again on a new connection, within the same attempt.
+//! Servers close idle connections after a time of their own (Node.js after 5 s). A request that crosses with
+//! the close gets no response, though nothing is wrong with the receiver: it is sent again on a new
+//! connection, within the same attempt.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -80,7 +81,8 @@ fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
-/// Whether the connection ended before a response: what was sent may have arrived, which a receiver of events at least once expects.
+/// Whether the connection ended before a response: what was sent may have arrived, which a receiver of events
+/// at least once expects.
 fn is_closed(error: &reqwest::Error) -> bool {
     if error.is_timeout() || error.is_connect() {
         return false;

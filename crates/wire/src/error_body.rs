@@ -127,8 +127,9 @@ struct ErrorFields<'a> {
     code: &'static str,
     /// For humans: what happened and what to do. The wording may change.
     message: &'a str,
-    /// The invalid fields with `VALIDATION_FAILED`; every item of an order that cannot be ordered, and why; the amounts of a limit that an
-    /// order exceeds; with `MISSING_SCOPE` one entry whose `field` is `scope` and whose `message` is the scope.
+    /// The invalid fields with `VALIDATION_FAILED`; every item of an order that cannot be ordered, and why;
+    /// the amounts of a limit that an order exceeds; with `MISSING_SCOPE` one entry whose `field` is `scope`
+    /// and whose `message` is the scope.
     #[serde(skip_serializing_if = "<[ErrorDetail]>::is_empty")]
     details: &'a [ErrorDetail],
     /// Whether the same request with the same `Idempotency-Key` may succeed later.

@@ -281,7 +281,8 @@ codes! {
     /// The order exceeds what the partner, or its credential, may spend on a day (UTC) in this currency.
     SpendLimitReached = 429 "SPEND_LIMIT_REACHED" true
         "Order less, or wait until the next day (UTC). Nothing was executed, and the idempotency key is unused. The message says how much is left. Cancelled orders count, too. The operator can raise the limit.";
-    /// The API key, or the client address, has too many requests in flight. A request is in flight until its response has been read.
+    /// The API key, or the client address, has too many requests in flight. A request is in flight until its
+    /// response has been read.
     TooManyRequestsInFlight = 429 "TOO_MANY_REQUESTS_IN_FLIGHT" true
         "Read the responses to your earlier requests, then send the same request. Nothing was executed, and the idempotency key is unused. Limit the number of your concurrent requests.";
     /// An internal error of the service.

@@ -28,8 +28,8 @@ pub struct Health {
     /// Present and true if stock is quarantined after a restore: it is not sold until an operator releases it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stock_quarantined: bool,
-    /// Present and true if `VOUCHSAFE_DURABILITY` is `replicated`, and this node has found that commits do not wait for a standby, or
-    /// that none is connected. Orders are accepted nevertheless.
+    /// Present and true if `VOUCHSAFE_DURABILITY` is `replicated`, and this node has found that commits do
+    /// not wait for a standby, or that none is connected. Orders are accepted nevertheless.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     replication_missing: bool,
 }

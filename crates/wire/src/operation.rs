@@ -1,7 +1,7 @@
 //! Operations of both listeners as values: method, path, access, id, summary and error codes, each stated once.
 //!
-//! The router binds each constant to a handler, the OpenAPI document adds prose and examples, and console and command line take method,
-//! path and role from it.
+//! The router binds each constant to a handler, the OpenAPI document adds prose and examples, and console and
+//! command line take method, path and role from it.
 
 use std::marker::PhantomData;
 
@@ -103,7 +103,8 @@ impl<Request, Response, Access: Copy> Operation<Request, Response, Access> {
     }
 }
 
-/// Declares operations of a listener as constants, and lists all of them as `OPERATIONS`, so that the length of a router's table follows.
+/// Declares operations of a listener as constants, and lists all of them as `OPERATIONS`, so that the length
+/// of a router's table follows.
 macro_rules! operations {
     ($access:ty; $($name:ident: $operation:ty = $value:expr;)+) => {
         $(pub const $name: $operation = $value;)+

@@ -25,12 +25,12 @@ use crate::query;
 /// Maximum bytes of a key in a cursor. The longest one lists a sequence number per wallet of a partner (one per currency).
 const MAX_CURSOR_KEY_BYTES: usize = 8_192;
 
-/// Bytes of the entries of a page, unless one entry alone has more. A page of 100 orders with 1,000 vouchers each would have 15 MB, which
-/// a client that reads slowly keeps in memory.
+/// Bytes of the entries of a page, unless one entry alone has more. A page of 100 orders with 1,000 vouchers
+/// each would have 15 MB, which a client that reads slowly keeps in memory.
 const MAX_PAGE_BYTES: usize = 1024 * 1024;
 
-/// Entries that a list with large ones fetches at once: two steps fill the default page, and 16 orders with 1,000 vouchers each have 2.4 MB.
-/// Steps do not grow after small entries, because large ones may follow.
+/// Entries that a list with large ones fetches at once: two steps fill the default page, and 16 orders with
+/// 1,000 vouchers each have 2.4 MB. Steps do not grow after small entries, because large ones may follow.
 const STEP: usize = 16;
 
 /// Bytes of the truncated hash over list and filters.
@@ -186,8 +186,8 @@ impl PageRequest {
         self.body_of_part(&entries, has_more, |entries| entries.last().map(key))
     }
 
-    /// The response body with these entries, or as many of them as fit into [`MAX_PAGE_BYTES`], but at least one. `has_more`: others follow
-    /// after them. `key` returns the key of the cursor after these entries.
+    /// The response body with these entries, or as many of them as fit into [`MAX_PAGE_BYTES`], but at least
+    /// one. `has_more`: others follow after them. `key` returns the key of the cursor after these entries.
     ///
     /// # Errors
     /// If an entry cannot be serialized, which is a bug.
@@ -212,8 +212,9 @@ impl PageRequest {
         Ok(self.body_with_next(page.data, next))
     }
 
-    /// The response body of a list whose entries may be large. `fetch` returns up to so many entries after a key, `push` adds an entry to the
-    /// page. It fetches in steps until the page is full, so that no more than the page and a step are in memory.
+    /// The response body of a list whose entries may be large. `fetch` returns up to so many entries after a
+    /// key, `push` adds an entry to the page. It fetches in steps until the page is full, so that no more
+    /// than the page and a step are in memory.
     ///
     /// # Errors
     /// `INVALID_CURSOR` if the key in the cursor does not parse; errors of `fetch` and `push`.

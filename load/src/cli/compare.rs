@@ -22,7 +22,8 @@ pub(crate) struct CompareArgs {
     /// Connections, each with one order in flight; one series of turns per number
     #[arg(long, value_delimiter = ',', default_values_t = [256, 64], value_parser = clap::value_parser!(u16).range(1..))]
     connections: Vec<u16>,
-    /// Compare whole lives of orders: placed, codes and order read once, three webhooks received. Without the floor and the open loop
+    /// Compare whole lives of orders: placed, codes and order read once, three webhooks received. Without the
+    /// floor and the open loop
     #[arg(long)]
     lives: bool,
     /// Number of rounds

@@ -49,7 +49,8 @@ pub struct LoadSettings {
     pub pace: Pace,
     pub warm_up_s: u64,
     pub seconds: u64,
-    /// Whether a connection also reads the codes and then the order, and waits for the order's webhooks, before it places the next one.
+    /// Whether a connection also reads the codes and then the order, and waits for the order's webhooks,
+    /// before it places the next one.
     pub lives: bool,
 }
 

@@ -1,5 +1,6 @@
-//! Guard of the cost of an order: the real service under callgrind with its private Postgres, a fixed number of orders over HTTP, and
-//! what they add to the work of an idle service. Counts depend on neither the speed nor the load of the machine.
+//! Guard of the cost of an order: the real service under callgrind with its private Postgres, a fixed number
+//! of orders over HTTP, and what they add to the work of an idle service. Counts depend on neither the speed
+//! nor the load of the machine.
 //!
 //! Rule: an order that was not sold fails the measurement, so that a cheaper refusal is never a better count.
 
@@ -198,8 +199,9 @@ impl Session {
         self.read(begun.elapsed()).await
     }
 
-    /// Places the orders of a load on new connections, which are warm when the count begins. `None` if the service refused one at first:
-    /// its deadlines are in seconds, and a busy machine needs many for a large batch under callgrind.
+    /// Places the orders of a load on new connections, which are warm when the count begins. `None` if the
+    /// service refused one at first: its deadlines are in seconds, and a busy machine needs many for a large
+    /// batch under callgrind.
     async fn measure(&mut self, (connections, each): (usize, usize)) -> anyhow::Result<Option<Reading>> {
         let mut clients: Vec<_> = (0..connections)
             .map(|_| self.client.new_connection().with_timeout(TIMEOUT))
@@ -242,8 +244,8 @@ impl Session {
 
 /// Medians of the rounds: counters of the idle service per second, and per order what is left without its work.
 ///
-/// How much of that work is in an interval is known from its statements: a starved service polls less often than an idle one, so that
-/// time is no measure of it.
+/// How much of that work is in an interval is known from its statements: a starved service polls less often
+/// than an idle one, so that time is no measure of it.
 fn medians(idle: &[Reading], loaded: &BTreeMap<usize, Vec<Reading>>) -> Counts {
     let background: BTreeSet<i64> = idle
         .iter()

@@ -18,8 +18,8 @@ const MAX_GROWTH_SINCE_RELEASE: f64 = 0.05;
 /// Limit of the growth of statements and commits, of which one order alone has about one: half a statement more.
 const MAX_GROWTH_OF_STATEMENTS: f64 = 0.5;
 
-/// Limit of the growth of commits per order with several connections, above which the instructions are not compared: on a busy machine fewer
-/// orders share a batch, whose fixed cost each of them then bears more of.
+/// Limit of the growth of commits per order with several connections, above which the instructions are not
+/// compared: on a busy machine fewer orders share a batch, whose fixed cost each of them then bears more of.
 const MAX_GROWTH_OF_SHARED_COMMITS: f64 = 0.1;
 
 /// Whether fewer orders shared a batch now, with as many connections as in this figure.
@@ -35,8 +35,8 @@ fn has_smaller_batches(figure: &str, before: &Counts, now: &Counts) -> bool {
     growth.is_some_and(|(before, now)| now / before - 1.0 > MAX_GROWTH_OF_SHARED_COMMITS)
 }
 
-/// Limit of the growth of a figure; `limit` is that of steady ones. `None` if it depends on time: how many orders share a batch, and how
-/// often threads wait.
+/// Limit of the growth of a figure; `limit` is that of steady ones. `None` if it depends on time: how many
+/// orders share a batch, and how often threads wait.
 fn max_growth(figure: &str, limit: f64) -> Option<f64> {
     match figure.split_once('.')? {
         ("instructions", _) | ("allocations" | "wal_bytes", "1") => Some(limit),

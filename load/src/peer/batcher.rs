@@ -1,5 +1,5 @@
-//! Orders of the floor behind HTTP: two lanes with one connection each. A lane writes all queued orders in one statement, one row in
-//! each of five tables per order, and responds after the commit.
+//! Orders of the floor behind HTTP: two lanes with one connection each. A lane writes all queued orders in
+//! one statement, one row in each of five tables per order, and responds after the commit.
 //!
 //! The same commit strategy as the service, without decisions and verification.
 

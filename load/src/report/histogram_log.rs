@@ -1,5 +1,5 @@
-//! Latency histograms in the log format of `HdrHistogram` (`.hlog`), which its plotter and `HistogramLogProcessor` read: one compressed
-//! histogram per kind of request, in microseconds.
+//! Latency histograms in the log format of `HdrHistogram` (`.hlog`), which its plotter and
+//! `HistogramLogProcessor` read: one compressed histogram per kind of request, in microseconds.
 //!
 //! The crate `hdrhistogram` can write it, too; that feature adds a second version of a parser and compiles `sqlx` again.
 

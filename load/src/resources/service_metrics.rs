@@ -29,8 +29,8 @@ impl MetricsReader {
     }
 }
 
-/// Labels of the build, such as `version` and `profile`, whose values contain no quotes and no commas. Empty if the program does not
-/// report them.
+/// Labels of the build, such as `version` and `profile`, whose values contain no quotes and no commas. Empty
+/// if the program does not report them.
 pub(crate) fn parse_build_info(metrics: &str) -> BTreeMap<String, String> {
     let mut lines = metrics.lines();
     let labels = lines.find_map(|line| line.strip_prefix(BUILD_INFO)?.split_once('}'));

@@ -1,5 +1,5 @@
-//! Sampling profile of the service with Linux `perf`, as folded stacks: a line per stack with its number of samples, from which a flame
-//! graph is drawn. The software clock works in virtual machines, too.
+//! Sampling profile of the service with Linux `perf`, as folded stacks: a line per stack with its number of
+//! samples, from which a flame graph is drawn. The software clock works in virtual machines, too.
 //!
 //! Rule: a profiled run says what takes time and not how much: sampling copies part of each stack.
 
@@ -72,8 +72,8 @@ impl Drop for StackSampler {
     }
 }
 
-/// Counts equal stacks, from the thread's name to the innermost function. A sample of `perf script` has the name on a line of its own,
-/// then the frames from the innermost one, then an empty line.
+/// Counts equal stacks, from the thread's name to the innermost function. A sample of `perf script` has the
+/// name on a line of its own, then the frames from the innermost one, then an empty line.
 fn fold(script: &str) -> BTreeMap<String, u64> {
     let mut stacks = BTreeMap::new();
     for sample in script.split("\n\n") {

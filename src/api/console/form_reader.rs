@@ -106,8 +106,8 @@ async fn read_parts(headers: &HeaderMap, payload: web::Payload) -> Result<Receiv
     Ok(form)
 }
 
-/// The body, which fails after [`MAX_FIELD_BYTES`] unless the content of the file has begun. The parser holds names, headers and lines
-/// of any length.
+/// The body, which fails after [`MAX_FIELD_BYTES`] unless the content of the file has begun. The parser holds
+/// names, headers and lines of any length.
 fn limit_fields(
     payload: web::Payload,
     is_in_file: Rc<Cell<bool>>,

@@ -13,8 +13,8 @@ use crate::api::error::ApiError;
 #[derive(Debug, Clone, Copy)]
 struct RequiredScope(Option<ApiScope>);
 
-/// Guard of a route that attaches its scope for [`check`] and admits every request. It comes after the guard of the method. A guard,
-/// because actix boxes the service and the future of a middleware for each request.
+/// Guard of a route that attaches its scope for [`check`] and admits every request. It comes after the guard
+/// of the method. A guard, because actix boxes the service and the future of a middleware for each request.
 pub(crate) fn require(scope: Option<ApiScope>) -> impl Guard {
     fn_guard(move |context| {
         context.req_data_mut().insert(RequiredScope(scope));

@@ -10,9 +10,9 @@
 //! | count the request against the rate limit | 429 |
 //! | check the scope that the route requires | 403 |
 //!
-//! The signature is verified once, over the raw bytes, before anything parses them. Only fully authenticated requests count
-//! against the rate limit of their credential's family; requests that end as 401, or with right credentials from a foreign address, count
-//! against their client address.
+//! The signature is verified once, over the raw bytes, before anything parses them. Only fully authenticated
+//! requests count against the rate limit of their credential's family; requests that end as 401, or with
+//! right credentials from a foreign address, count against their client address.
 
 mod errors;
 

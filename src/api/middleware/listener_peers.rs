@@ -67,8 +67,8 @@ pub(crate) fn client_address(request: &HttpRequest) -> Result<ClientAddress, Api
         .resolve_client(peer, forwarded.map(|value| value.as_bytes())))
 }
 
-/// A step of both listeners, before all that read the request. It reads nothing of the request: a secret in it has passed a network in plain text
-/// already, and is not used.
+/// A step of both listeners, before all that read the request. It reads nothing of the request: a secret in
+/// it has passed a network in plain text already, and is not used.
 pub(super) async fn refuse_foreign_peer<B: MessageBody>(
     request: ServiceRequest,
     next: impl AsyncFnOnce(ServiceRequest) -> Result<ServiceResponse<B>, actix_web::Error>,

@@ -4,8 +4,9 @@
 //! changed roles are in force at once on every node. A missing, repeated, malformed or wrong token gets the same response. Browsers
 //! add the cookie to requests of any page, so a change with a session must come from a page of the console.
 //!
-//! Wrong tokens are security events, counted per client address and rejected with 429 above the limit of failed authentications. Valid
-//! tokens are not affected: a guess locks out no operator behind the same address.
+//! Wrong tokens are security events, counted per client address and rejected with 429 above the limit of
+//! failed authentications. Valid tokens are not affected: a guess locks out no operator behind the same
+//! address.
 
 mod caller;
 
@@ -85,8 +86,8 @@ pub(crate) async fn authenticate_page<B: MessageBody>(
     }
 }
 
-/// Marks a form whose sender has the token of a session that has ended. A request without a token needs no credential: its body is not
-/// read.
+/// Marks a form whose sender has the token of a session that has ended. A request without a token needs no
+/// credential: its body is not read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndedSession;
 

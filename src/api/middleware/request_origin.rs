@@ -8,8 +8,8 @@ use crate::service::Service;
 
 static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Whether a browser sent the request for a page of another site, which can be a link that a person followed. Any client can claim it in a
-/// request of their own, so it must not open anything.
+/// Whether a browser sent the request for a page of another site, which can be a link that a person followed.
+/// Any client can claim it in a request of their own, so it must not open anything.
 pub(crate) fn is_from_other_site(headers: &HeaderMap) -> bool {
     headers
         .get(&SEC_FETCH_SITE)

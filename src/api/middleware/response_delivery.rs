@@ -1,8 +1,9 @@
 //! Delivery of responses: a deadline for clients that read slowly, and the request's permit until its response is written.
 //!
-//! actix has no write timeout. Bodies are handed to it in pieces, so a body ends when the client has read all but what the buffers of
-//! actix and the kernel hold. If a large body has not ended at its deadline, or the socket is full then, the connection is reset.
-//! A client that reads nothing at all is disconnected by the kernel, also with a small body.
+//! actix has no write timeout. Bodies are handed to it in pieces, so a body ends when the client has read all
+//! but what the buffers of actix and the kernel hold. If a large body has not ended at its deadline, or the
+//! socket is full then, the connection is reset. A client that reads nothing at all is disconnected by the
+//! kernel, also with a small body.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -97,8 +98,8 @@ pub(super) fn take_permit(
 
 /// Awaits `wait` without the request's permit, and takes a permit for the response afterwards.
 ///
-/// actix does not notice a client that leaves while its request waits, so its permit would be occupied until the wait ends. The number
-/// of requests that wait at once needs a limit of its own.
+/// actix does not notice a client that leaves while its request waits, so its permit would be occupied until
+/// the wait ends. The number of requests that wait at once needs a limit of its own.
 pub(crate) async fn wait_without_permit<T>(
     request: &HttpRequest,
     service: &Service,
@@ -166,8 +167,8 @@ impl Connection {
         matches!(size, BodySize::Sized(size) if size > SMALL_BODY_BYTES).then_some(body)
     }
 
-    /// Whether the client has not read a body. If a later one has started, the client has read this one: a full socket is then that of
-    /// the later one, which has a deadline of its own, is small, or is a stream.
+    /// Whether the client has not read a body. If a later one has started, the client has read this one: a
+    /// full socket is then that of the later one, which has a deadline of its own, is small, or is a stream.
     fn is_unread(&self, body: u64, has_ended: bool) -> bool {
         !has_ended || self.bodies.get() == body && !self.is_writable()
     }

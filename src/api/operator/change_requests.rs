@@ -78,8 +78,8 @@ async fn get(service: web::Data<Service>, request_id: Id<ChangeRequestId>) -> Re
     Ok(HttpResponse::Ok().json(request))
 }
 
-/// Shows of a request that has not ended what was encrypted with the change: the row may be altered in the database, and the second operator
-/// decides by what is shown.
+/// Shows of a request that has not ended what was encrypted with the change: the row may be altered in the
+/// database, and the second operator decides by what is shown.
 async fn describe(service: &Service, request: &mut ChangeRequest, sealed: &[u8]) {
     // A change that was altered cannot be confirmed, whatever its row shows.
     if let Ok(change) = open(service, request.request_id, sealed).await

@@ -47,8 +47,8 @@ pub(super) trait ConfirmableChange: Serialize + DeserializeOwned {
     ) -> impl Future<Output = Result<HttpResponse, ApiError>>;
 }
 
-/// A change as it is encrypted: with what the row has in plain text, so that who writes to the database can neither confirm a request of
-/// their own nor show another change to the second operator.
+/// A change as it is encrypted: with what the row has in plain text, so that who writes to the database can
+/// neither confirm a request of their own nor show another change to the second operator.
 #[derive(Serialize, Deserialize)]
 pub(super) struct SealedChange<C> {
     kind: ChangeKind,

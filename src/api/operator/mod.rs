@@ -95,8 +95,8 @@ fn public_endpoints() -> impl Iterator<Item = Endpoint> {
     health::endpoints().into_iter().chain(own)
 }
 
-/// The endpoints below `/admin/v1`. Viewers read; operators decide on orders, import stock and repeat deliveries; admins manage money,
-/// terms, credentials and what is sold.
+/// The endpoints below `/admin/v1`. Viewers read; operators decide on orders, import stock and repeat
+/// deliveries; admins manage money, terms, credentials and what is sold.
 fn endpoints() -> impl Iterator<Item = Endpoint> {
     let groups: [Vec<Endpoint>; operator::OPERATIONS.len()] = [
         partners::endpoints().into(),

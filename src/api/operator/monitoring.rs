@@ -1,5 +1,5 @@
-//! `GET /overview`, `/samples`, `/live`, `/refusals` and `/settings`: waiting work of the deployment; traffic, refusals and settings of
-//! this node.
+//! `GET /overview`, `/samples`, `/live`, `/refusals` and `/settings`: waiting work of the deployment;
+//! traffic, refusals and settings of this node.
 
 use std::time::Duration;
 
@@ -46,8 +46,8 @@ pub(super) fn endpoints() -> [Endpoint; monitoring::OPERATIONS.len()] {
     ]
 }
 
-/// After this time a feed ends and its client connects again, so that the token is checked again; a feed with a session goes on if that
-/// has not ended.
+/// After this time a feed ends and its client connects again, so that the token is checked again; a feed with
+/// a session goes on if that has not ended.
 const FEED_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A client that reads nothing for so long has gone.

@@ -1,8 +1,9 @@
 //! Sign-in by OpenID Connect: the redirect to the provider, and its callback.
 //!
-//! It begins with a GET: the content policy of the pages forbids a form that leads to another host. A GET can come from a page of
-//! another site, in the browser of a person who did not want to sign in. So it counts as a failed sign-in only if it could be a guess:
-//! after the state has proved that the sign-in began in this browser.
+//! It begins with a GET: the content policy of the pages forbids a form that leads to another host. A GET can
+//! come from a page of another site, in the browser of a person who did not want to sign in. So it counts as
+//! a failed sign-in only if it could be a guess: after the state has proved that the sign-in began in this
+//! browser.
 
 use actix_web::http::header::{HeaderValue, LOCATION, SET_COOKIE};
 use actix_web::{HttpRequest, HttpResponse, web};

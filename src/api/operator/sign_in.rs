@@ -8,8 +8,9 @@
 //! | `GET /account` | the operator who is signed in |
 //! | `POST /sign-out` | the session is ended, the cookie removed |
 //!
-//! A page of another site can make a browser open these paths. Nothing is looked up for it, so it can neither find out whether a link is
-//! valid nor use up the failed sign-ins of the browser's address. Only a well-formed token can be a guess, and counts.
+//! A page of another site can make a browser open these paths. Nothing is looked up for it, so it can neither
+//! find out whether a link is valid nor use up the failed sign-ins of the browser's address. Only a
+//! well-formed token can be a guess, and counts.
 //!
 //! Tokens occur in the query of a link and in bodies. The request log has neither, and the pages send no `Referer`.
 

@@ -99,7 +99,8 @@ async fn put(
     let is_same_server = stored.await?.is_some_and(|stored| {
         stored.vendor.adapter == adapter && stored.vendor.url == url && change.request.credentials.is_none()
     });
-    // A vendor's URL receives orders worth money, and its credentials. Adapters without a server and the concurrency are no matter of trust.
+    // A vendor's URL receives orders worth money, and its credentials. Adapters without a server and the
+    // concurrency are no matter of trust.
     let safeguard = Safeguard::of_change(&service, adapter != AdapterKind::Http || is_same_server);
     submit_with(safeguard, &service, &operator, change).await
 }

@@ -1,4 +1,5 @@
-//! Plans of the lists for monitoring: delivery log, audit trail of a partner, change requests, checkpoints and the overview's counts.
+//! Plans of the lists for monitoring: delivery log, audit trail of a partner, change requests, checkpoints
+//! and the overview's counts.
 
 use sqlx::{AssertSqlSafe, Executor as _};
 use time::Duration;

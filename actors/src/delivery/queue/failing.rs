@@ -71,8 +71,8 @@ impl DeliveryQueue {
         delivery.number <= self.retry_to
     }
 
-    /// While the endpoint fails: when its next attempt is due. With nothing in memory only the store knows, so the process that leases
-    /// the endpoint next must read at once.
+    /// While the endpoint fails: when its next attempt is due. With nothing in memory only the store knows,
+    /// so the process that leases the endpoint next must read at once.
     #[must_use]
     pub fn failing_due_at(&self) -> Duration {
         self.next_due_at()

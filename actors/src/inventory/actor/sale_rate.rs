@@ -1,7 +1,8 @@
 //! Rate of sale of one SKU on this node, from which the size of a claim follows. Pure.
 //!
-//! Beside other nodes, a node owns what it sells within two seconds, and at least one chunk: what it does not sell is for sale on them.
-//! A node that sold nothing for two seconds needs none. Alone, it gets more (`claim_chunks_v1`).
+//! Beside other nodes, a node owns what it sells within two seconds, and at least one chunk: what it does not
+//! sell is for sale on them. A node that sold nothing for two seconds needs none. Alone, it gets more
+//! (`claim_chunks_v1`).
 
 use std::time::Duration;
 

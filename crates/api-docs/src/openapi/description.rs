@@ -14,8 +14,8 @@ use super::operation::{Operation, RequestBodySpec};
 use super::response::OperationResponse;
 use super::schemas::Schemas;
 
-/// An operation whose response is not described yet, with the types of its bodies. Its functions only pass schemas of the types on: the
-/// compiler makes a copy of each for every operation.
+/// An operation whose response is not described yet, with the types of its bodies. Its functions only pass
+/// schemas of the types on: the compiler makes a copy of each for every operation.
 pub struct Description<Request, Response> {
     operation: Operation,
     types: PhantomData<fn(Request) -> Response>,

@@ -1,7 +1,7 @@
 //! OpenAPI 3.1 document builder for both listeners.
 //!
-//! Schemas derive from the wire types, errors from the table of error codes, paths, methods and access from the operations of the wire
-//! format, which the router takes too; this crate adds descriptions and examples.
+//! Schemas derive from the wire types, errors from the table of error codes, paths, methods and access from
+//! the operations of the wire format, which the router takes too; this crate adds descriptions and examples.
 
 mod description;
 mod header;
@@ -41,7 +41,8 @@ const ROOT: &str = "/";
 /// The parts of a document other than its operations.
 pub struct DocumentInfo {
     pub title: &'static str,
-    /// Path of the server below which the operations are: clients are generated against it. Operations outside of it name their own.
+    /// Path of the server below which the operations are: clients are generated against it. Operations
+    /// outside of it name their own.
     pub server: &'static str,
     /// Introduction, in Markdown.
     pub description: &'static str,

@@ -1,7 +1,7 @@
 //! Builder of an OpenAPI operation: parameters, request body, responses and errors.
 //!
-//! Method, path, id, summary and errors come from the constants of the wire format; status, description and headers of an error from
-//! the table of codes.
+//! Method, path, id, summary and errors come from the constants of the wire format; status, description and
+//! headers of an error from the table of codes.
 
 use std::collections::BTreeSet;
 

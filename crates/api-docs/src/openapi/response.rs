@@ -15,7 +15,8 @@ use super::header::ResponseHeader;
 use super::parameter::any_text;
 use super::schemas::Schemas;
 
-/// Responses of the HTTP server to requests that reach no operation. Each has a status of its own: some generators do not know ranges.
+/// Responses of the HTTP server to requests that reach no operation. Each has a status of its own: some
+/// generators do not know ranges.
 const INVALID_HTTP: [(&str, &str); 3] = [
     (
         "400",

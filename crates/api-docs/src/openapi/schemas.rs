@@ -1,7 +1,7 @@
 //! Schema collection of an OpenAPI document.
 //!
-//! Enums in requests are closed, and so are those whose values are final within v1. All others, and the types of events, may get new
-//! values, so they are published as strings with `x-extensible-enum`.
+//! Enums in requests are closed, and so are those whose values are final within v1. All others, and the types
+//! of events, may get new values, so they are published as strings with `x-extensible-enum`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

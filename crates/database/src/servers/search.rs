@@ -71,8 +71,8 @@ async fn ask(options: &PgConnectOptions) -> Result<(i64, PgConnection), sqlx::Er
     })
 }
 
-/// If no repetition can help, as with a wrong password, the error of a server is that of the search. Otherwise it says what each server
-/// answered.
+/// If no repetition can help, as with a wrong password, the error of a server is that of the search.
+/// Otherwise it says what each server answered.
 fn no_primary(options: &[PgConnectOptions], failures: Vec<(usize, sqlx::Error)>) -> sqlx::Error {
     let answers: Vec<String> = failures
         .iter()

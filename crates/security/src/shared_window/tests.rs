@@ -132,8 +132,8 @@ fn traffic() -> impl Strategy<Value = Vec<u32>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Three windows of requests at three times the quota, at random times, of nodes with random shares of the traffic, whose rounds have
-    /// different phases.
+    /// Three windows of requests at three times the quota, at random times, of nodes with random shares of
+    /// the traffic, whose rounds have different phases.
     #[test]
     fn deployment_admits_its_quota_within_ten_percent(
         quota in prop_oneof![1..20_u32, 20..300_u32, 300..3_000_u32],

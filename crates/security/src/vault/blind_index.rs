@@ -65,8 +65,8 @@ impl BlindIndexKey {
         self.hash(&CODE_INDEX_PREFIX, scope, code.identity()[0], "")
     }
 
-    /// Derives a key for another purpose. Read as the length of a brand, the first eight bytes of `context` must exceed every brand: no
-    /// index has the same value then.
+    /// Derives a key for another purpose. Read as the length of a brand, the first eight bytes of `context`
+    /// must exceed every brand: no index has the same value then.
     pub(super) fn derive(&self, context: &[u8]) -> KeyBytes {
         KeyBytes::new(self.mac().chain_update(context).finalize().into_bytes().into())
     }

@@ -18,8 +18,8 @@ impl CheckpointKey {
         Self(KeyBytes::new(bytes))
     }
 
-    /// The HMAC of a checkpoint in hexadecimal digits. `hash` has hexadecimal digits, too; it covers the checkpoint's entries and the
-    /// checkpoint before.
+    /// The HMAC of a checkpoint in hexadecimal digits. `hash` has hexadecimal digits, too; it covers the
+    /// checkpoint's entries and the checkpoint before.
     #[must_use]
     pub fn mac(&self, number: i64, at: OffsetDateTime, hash: &str) -> String {
         hex::encode(self.message(number, at, hash).finalize().into_bytes())

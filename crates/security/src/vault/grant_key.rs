@@ -1,8 +1,9 @@
 //! Keyed hash of the rows that grant access: partners, credentials, operators with their tokens, sessions, links and identities.
 //!
-//! A row without the right HMAC grants nothing, so that access to the database alone, without the vault, gives none. The HMAC covers every
-//! field that grants something, and not those that only record what happened. It does not cover time: a row that was right once and is put
-//! back, for example one from before a revocation, has the right HMAC. `vouchsafe verify` compares such rows with the audit log.
+//! A row without the right HMAC grants nothing, so that access to the database alone, without the vault,
+//! gives none. The HMAC covers every field that grants something, and not those that only record what
+//! happened. It does not cover time: a row that was right once and is put back, for example one from before a
+//! revocation, has the right HMAC. `vouchsafe verify` compares such rows with the audit log.
 
 use std::fmt;
 
@@ -114,8 +115,9 @@ impl Grant {
         labels.fold(counted, |grant, label| grant.field(label.as_ref().as_bytes()))
     }
 
-    /// Everything but the name and the times of the row. A version that adds a column to it includes the column, after a field with its
-    /// name, only if it differs from its default: during a rolling upgrade, older nodes accept all other rows.
+    /// Everything but the name and the times of the row. A version that adds a column to it includes the
+    /// column, after a field with its name, only if it differs from its default: during a rolling upgrade,
+    /// older nodes accept all other rows.
     #[must_use]
     pub fn of_partner(partner: &Partner, terms: &PartnerTerms<'_>) -> Self {
         Self::of("partner")
@@ -133,8 +135,8 @@ impl Grant {
             .time(partner.agreement_signed_at)
     }
 
-    /// A credential that is not revoked: a revoked one grants nothing, and has no HMAC. `scopes` has the labels as they are stored, also
-    /// those of a later version.
+    /// A credential that is not revoked: a revoked one grants nothing, and has no HMAC. `scopes` has the
+    /// labels as they are stored, also those of a later version.
     #[must_use]
     pub fn of_credential(credential: &Credential, scopes: Option<&[impl AsRef<str>]>) -> Self {
         Self::of("credential")
@@ -216,8 +218,8 @@ impl Grant {
     }
 }
 
-/// The terms of a partner in Postgres' text of `jsonb`, of which each value has one. They include fields that a later version has added, so
-/// that older nodes accept the row during a rolling upgrade.
+/// The terms of a partner in Postgres' text of `jsonb`, of which each value has one. They include fields that
+/// a later version has added, so that older nodes accept the row during a rolling upgrade.
 #[derive(Debug, Clone, Copy)]
 pub struct PartnerTerms<'a> {
     pub limits: &'a str,

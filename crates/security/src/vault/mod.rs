@@ -13,8 +13,8 @@
 //! | keyed hashes of rows that grant access | [`grant_key`] | the database |
 //! | plaintext code | [`code`] | memory, during an import or one response, wiped afterwards |
 //!
-//! Only the retrieval endpoint decrypts codes, and the job that encrypts old codes under the newest data key. Types that hold a code or a
-//! key have no `Serialize`, and their `Debug` output is redacted.
+//! Only the retrieval endpoint decrypts codes, and the job that encrypts old codes under the newest data key.
+//! Types that hold a code or a key have no `Serialize`, and their `Debug` output is redacted.
 
 mod aead;
 pub mod blind_index;

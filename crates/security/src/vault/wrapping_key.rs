@@ -1,7 +1,7 @@
 //! Wrapping keys (key-encryption keys): the port through which data keys are wrapped, and the keys that a process has loaded.
 //!
-//! A [`MasterKey`] wraps in this process; a key manager wraps with a key that never leaves it. During a rotation a process has several
-//! wrapping keys loaded and unwraps each data key with the one that fits.
+//! A [`MasterKey`] wraps in this process; a key manager wraps with a key that never leaves it. During a
+//! rotation a process has several wrapping keys loaded and unwraps each data key with the one that fits.
 
 use std::fmt;
 use std::pin::Pin;
@@ -71,8 +71,8 @@ pub struct WrappingKeys {
 }
 
 impl WrappingKeys {
-    /// `current` wraps the keys of a new database and is the target of a rotation. The others are needed for data keys that have not been
-    /// rewrapped yet.
+    /// `current` wraps the keys of a new database and is the target of a rotation. The others are needed for
+    /// data keys that have not been rewrapped yet.
     #[must_use]
     pub fn new(current: Arc<dyn WrappingKey>, others: Vec<Arc<dyn WrappingKey>>) -> Self {
         let mut keys = vec![current];
@@ -96,8 +96,8 @@ impl WrappingKeys {
         self.keys.iter().map(|key| key.id().to_string()).collect()
     }
 
-    /// The id of each key that `is_due`, and whether it wraps a random data key and unwraps it again. A key manager may be unreachable, or
-    /// refuse the token.
+    /// The id of each key that `is_due`, and whether it wraps a random data key and unwraps it again. A key
+    /// manager may be unreachable, or refuse the token.
     pub async fn probe(
         &self,
         is_due: impl Fn(&WrappingKeyId) -> bool,
@@ -129,8 +129,8 @@ impl WrappingKeys {
         Ok(keys)
     }
 
-    /// Wraps a new data key like one of the database, so that a rotation alone decides which key wraps all of them. Without one, with the
-    /// current key.
+    /// Wraps a new data key like one of the database, so that a rotation alone decides which key wraps all of
+    /// them. Without one, with the current key.
     ///
     /// # Errors
     /// Same as [`Self::unwrap_key`].

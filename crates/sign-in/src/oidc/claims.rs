@@ -14,7 +14,8 @@ struct SourceClaims {
     groups: Option<Vec<String>>,
 }
 
-/// A claim with one value may be a string instead of a list: the audience of a token always, a person's only group at some providers.
+/// A claim with one value may be a string instead of a list: the audience of a token always, a person's only
+/// group at some providers.
 pub(super) fn one_or_many<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<String>>, D::Error> {

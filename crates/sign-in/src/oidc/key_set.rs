@@ -26,8 +26,9 @@ impl KeySet {
         ))
     }
 
-    /// The only key that fits the header of a token. A token may lack a key ID only if one key fits its algorithm (OpenID Connect Core
-    /// 10.1). The header is not verified yet: it chooses among the provider's keys and decides nothing else.
+    /// The only key that fits the header of a token. A token may lack a key ID only if one key fits its
+    /// algorithm (OpenID Connect Core 10.1). The header is not verified yet: it chooses among the provider's
+    /// keys and decides nothing else.
     pub(super) fn find(&self, header: &Header, scheme: SignatureScheme) -> Result<&Jwk, InvalidToken> {
         let is_named = |key: &&Jwk| header.kid.is_none() || header.kid == key.common.key_id;
         let keys = self.0.iter().filter(is_named);

@@ -30,8 +30,8 @@ use crate::next_path::NextPath;
 /// Maximum time of a whole exchange: a person waits for it.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long endpoints and keys of the provider are used. A sign-in within this time after a change of the keys fails. A provider that
-/// failed is spared the sign-ins that people repeat.
+/// How long endpoints and keys of the provider are used. A sign-in within this time after a change of the
+/// keys fails. A provider that failed is spared the sign-ins that people repeat.
 const METADATA_MAX_AGE: MaxAge = MaxAge {
     success: Duration::from_secs(60),
     failure: Duration::from_secs(5),

@@ -1,7 +1,7 @@
 //! Signed tokens (JWS compact serialization, RFC 7515) of the provider.
 //!
-//! [`jsonwebtoken`] parses headers and keys. Its `decode` is not used: it needs a crypto provider of the whole process, panics without
-//! one, and compares times with a clock that is no parameter.
+//! [`jsonwebtoken`] parses headers and keys. Its `decode` is not used: it needs a crypto provider of the
+//! whole process, panics without one, and compares times with a clock that is no parameter.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -116,7 +116,8 @@ pub async fn caps_apply_within_batch<S: Subject>(mut fixture: Fixture<'_, S>) {
     assert_eq!(fixture.wallet_state().await, Some(wallet));
 }
 
-/// A record that is stale for its balance, or for the second of its caps, counts neither for caps nor for the balance of those after it.
+/// A record that is stale for its balance, or for the second of its caps, counts neither for caps nor for the
+/// balance of those after it.
 pub async fn stale_record_does_not_count_within_batch<S: Subject>(mut fixture: Fixture<'_, S>) {
     let order = |name: &str, amount: i64, caps: Vec<CapCheck>| {
         within(caps, build::pending_order(fixture.partner, name, amount))

@@ -52,7 +52,8 @@ pub async fn earliest_expiry_is_claimed_first<S: Subject>(fixture: Fixture<'_, S
     assert_eq!(claimed.next_expiry, None);
 }
 
-/// A node that is alone claims more than it asks for, up to a full chunk: no other node sells what it leaves. With another node it does not.
+/// A node that is alone claims more than it asks for, up to a full chunk: no other node sells what it leaves.
+/// With another node it does not.
 pub async fn node_alone_claims_small_chunks_together<S: Subject>(fixture: Fixture<'_, S>) {
     let mut chunks = Vec::new();
     for _ in 0..3 {

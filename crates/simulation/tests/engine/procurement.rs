@@ -77,7 +77,8 @@ async fn setup_two_waiting(min_validity_days: u16) -> (Simulation, Node) {
     (sim, node)
 }
 
-/// Reserves one voucher, valid for five days, for the orders that wait, and stock of so many other SKUs that each has one order per round.
+/// Reserves one voucher, valid for five days, for the orders that wait, and stock of so many other SKUs that
+/// each has one order per round.
 fn reserve_voucher_in_round_of_many_skus(sim: &Simulation) {
     for number in 0..300 {
         let sku = build::sku(&format!("other{number}"), 1_000);

@@ -12,8 +12,8 @@ impl ChangeRequests {
     /// Deletes the requests that ended and were made a year ago, by the database's clock.
     #[boxed]
     pub async fn purge_ended(&self) -> Result<(), StoreError> {
-        // `requested_at` decides. The ID begins with the time of the request by a node's clock, which may be wrong; by it the primary
-        // key finds nothing or a few rows.
+        // `requested_at` decides. The ID begins with the time of the request by a node's clock, which may be
+        // wrong; by it the primary key finds nothing or a few rows.
         let statement = sqlx::query!(
             "DELETE FROM change_requests
               WHERE request_id < (lpad(to_hex((extract(epoch FROM now() - make_interval(days => $1)) * 1000)::bigint), 12, '0')

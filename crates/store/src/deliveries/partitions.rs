@@ -5,8 +5,9 @@
 //! | create and attach a partition | `SHARE UPDATE EXCLUSIVE` | neither waits for the other |
 //! | drop a partition | `ACCESS EXCLUSIVE` | gives up after [`DROP_LOCK_TIMEOUT`] and is repeated by the next run |
 //!
-//! `CREATE TABLE … PARTITION OF` would take `ACCESS EXCLUSIVE` too. SQL functions with the rights of the owner change the tables, because
-//! the service's role may not (`deploy/postgres/roles.sql`); nodes take turns in them by an advisory lock.
+//! `CREATE TABLE … PARTITION OF` would take `ACCESS EXCLUSIVE` too. SQL functions with the rights of the
+//! owner change the tables, because the service's role may not (`deploy/postgres/roles.sql`); nodes take
+//! turns in them by an advisory lock.
 
 use sqlx::{Executor as _, PgPool};
 use time::{Date, Duration};
@@ -33,7 +34,8 @@ pub struct PartitionChanges {
 }
 
 impl DeliveryLog {
-    /// Creates the partitions of the next days and drops those of which every attempt is older than `days`, by the database's clock.
+    /// Creates the partitions of the next days and drops those of which every attempt is older than `days`,
+    /// by the database's clock.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer or refuses to create a partition.

@@ -63,7 +63,8 @@ impl DeliveryLog {
             .await
     }
 
-    /// Schedules a delivery to be sent again and returns its new state. `None` if it does not exist or its event is not in the feed.
+    /// Schedules a delivery to be sent again and returns its new state. `None` if it does not exist or its
+    /// event is not in the feed.
     #[boxed]
     pub async fn replay(
         &self,

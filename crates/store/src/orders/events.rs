@@ -12,8 +12,9 @@ use vouchsafe_domain::ids::{OrderId, PartnerId};
 use super::Orders;
 use crate::events::EventRow;
 
-/// Time before and after the creation of an order in which its first event was committed. The second is for clocks that differ; it has
-/// many events of a busy partner, so that it is searched only if the first has not the event.
+/// Time before and after the creation of an order in which its first event was committed. The second is for
+/// clocks that differ; it has many events of a busy partner, so that it is searched only if the first has not
+/// the event.
 const COMMIT_WINDOWS: [(Duration, Duration); 2] = [
     (Duration::seconds(1), Duration::seconds(5)),
     (Duration::minutes(5), Duration::minutes(5)),

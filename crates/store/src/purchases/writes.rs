@@ -50,7 +50,8 @@ impl PurchaseWrites {
             .map(drop)
     }
 
-    /// Claims a due purchase and marks its request as sent, since the vendor may know it from now on. `None` if it is claimed or not due.
+    /// Claims a due purchase and marks its request as sent, since the vendor may know it from now on. `None`
+    /// if it is claimed or not due.
     ///
     /// # Errors
     /// [`Unavailable`] when the database does not answer.
@@ -136,8 +137,8 @@ impl BatchOp for WritePurchases {
         let committed = transaction.commit().await;
         let respond = |request| match (request, &committed) {
             (PurchaseWrite::Claim(purchase_id), Ok(())) => Some(Ok(claimed.remove(&purchase_id))),
-            // Repeated, a claim that was committed would find the purchase claimed, and leave it until the claim expires. After an error the
-            // actor releases the claims of its node.
+            // Repeated, a claim that was committed would find the purchase claimed, and leave it until the
+            // claim expires. After an error the actor releases the claims of its node.
             (PurchaseWrite::Claim(_), Err(error)) => Some(Err(sqlx::Error::Protocol(format!(
                 "the commit of a claim was not confirmed: {}",
                 describe(error)

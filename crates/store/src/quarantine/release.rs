@@ -65,8 +65,8 @@ struct ReleaseAuditState<'a> {
 }
 
 impl Quarantine {
-    /// Releases a part of the quarantined stock, except that of the SKUs in `kept`: call it until nothing more is to be released. Stock
-    /// of SKUs for which orders wait is reserved for them.
+    /// Releases a part of the quarantined stock, except that of the SKUs in `kept`: call it until nothing
+    /// more is to be released. Stock of SKUs for which orders wait is reserved for them.
     ///
     /// # Errors
     /// The part may be released.
@@ -130,8 +130,8 @@ async fn release(
     }))
 }
 
-/// Clears chunks for the epoch and takes them from their nodes. Returns the number of their free vouchers, and whether more chunks are
-/// to be cleared.
+/// Clears chunks for the epoch and takes them from their nodes. Returns the number of their free vouchers,
+/// and whether more chunks are to be cleared.
 async fn release_chunks(
     connection: &mut PgConnection,
     epoch: i64,

@@ -1,8 +1,8 @@
 //! Totals of emptied chunks per SKU, which stock levels read instead of counting what was ever sold.
 //!
-//! The commit writes no counter: an update of the chunk's row would make the lanes that sell from it wait for each other. A
-//! background job counts each chunk once, after it was emptied. The transaction that stores the counts of a chunk adds them to the totals, so
-//! a chunk is in the totals exactly if it has counts.
+//! The commit writes no counter: an update of the chunk's row would make the lanes that sell from it wait for
+//! each other. A background job counts each chunk once, after it was emptied. The transaction that stores the
+//! counts of a chunk adds them to the totals, so a chunk is in the totals exactly if it has counts.
 
 use sqlx::PgPool;
 use vouchsafe_database::boxed;

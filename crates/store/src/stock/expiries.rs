@@ -20,8 +20,9 @@ impl Stock {
     }
 }
 
-/// A chunk whose vouchers expire in one month costs a range of the index of allocations; only one that spans several months, or has expired vouchers, is
-/// counted voucher by voucher. Imports sort by expiry, so few chunks do.
+/// A chunk whose vouchers expire in one month costs a range of the index of allocations; only one that spans
+/// several months, or has expired vouchers, is counted voucher by voucher. Imports sort by expiry, so few
+/// chunks do.
 ///
 /// Not checked at compile time, because checked statements are prepared persistently: the plan depends on the filter value.
 async fn count(pool: &PgPool, product_id: Option<String>) -> Result<Vec<ExpiringStock>, sqlx::Error> {

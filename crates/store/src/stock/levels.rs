@@ -23,9 +23,10 @@ impl Stock {
     }
 }
 
-/// Adds the totals of counted chunks to counts of the others. A chunk without sales costs an index probe, so the cost follows the number
-/// of chunks that are not counted, and the sales of those. A returned voucher has two stock rows and counts once: the second rows are
-/// subtracted. They fill chunks of their own, so the first row of a chunk shows whether all are second rows ([`super::counts`]).
+/// Adds the totals of counted chunks to counts of the others. A chunk without sales costs an index probe, so
+/// the cost follows the number of chunks that are not counted, and the sales of those. A returned voucher has
+/// two stock rows and counts once: the second rows are subtracted. They fill chunks of their own, so the
+/// first row of a chunk shows whether all are second rows ([`super::counts`]).
 ///
 /// Not checked at compile time, because checked statements are prepared persistently: the plan depends on the filter values and
 /// on the current table sizes.

@@ -1,7 +1,8 @@
 //! Sales of the last seven days per SKU, from the counts that stock levels had over time.
 //!
-//! Nothing counts sold vouchers again: the job that measures the stock stores the number of sold vouchers of each SKU, at most once an
-//! hour and only if it has changed. The sales of a week are the difference between now and then, exact to the hour.
+//! Nothing counts sold vouchers again: the job that measures the stock stores the number of sold vouchers of
+//! each SKU, at most once an hour and only if it has changed. The sales of a week are the difference between
+//! now and then, exact to the hour.
 
 use sqlx::PgPool;
 use time::OffsetDateTime;

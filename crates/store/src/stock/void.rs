@@ -96,8 +96,8 @@ impl Stock {
                 loop {
                     let stock_ids: Vec<i64> = found.iter().map(|row| row.stock_id).collect();
                     voided_rows.extend(void_rows(transaction, stock_ids.clone()).await?);
-                    // A sale or a return may have been committed between look and write: the result names what holds now, and a voucher
-                    // that was returned to stock meanwhile is voided too.
+                    // A sale or a return may have been committed between look and write: the result names
+                    // what holds now, and a voucher that was returned to stock meanwhile is voided too.
                     found = find(transaction, &product_id, &codes).await?;
                     if found.iter().map(|row| row.stock_id).eq(stock_ids) {
                         break;

@@ -75,7 +75,8 @@ pub struct LiveActors {
 pub struct ActorHistory {
     #[serde(flatten)]
     pub actor: LiveActor,
-    /// A sample for each ten seconds, oldest first. They begin when the actor becomes one of the busiest, or when an operator reads this.
+    /// A sample for each ten seconds, oldest first. They begin when the actor becomes one of the busiest, or
+    /// when an operator reads this.
     pub samples: Vec<ActorSample>,
 }
 
@@ -133,12 +134,12 @@ pub struct ActorReading {
     /// Messages handled per second, in the last seconds; null until the actor was one of the busiest for some seconds.
     #[schema(required)]
     pub handled_per_s: Option<f64>,
-    /// Half of the messages since the process started were handled in less than this time. Microseconds, a power of two; null before
-    /// the first.
+    /// Half of the messages since the process started were handled in less than this time. Microseconds, a
+    /// power of two; null before the first.
     #[schema(required)]
     pub handling_p50_us: Option<u64>,
-    /// 99 of 100 messages since the process started were handled in less than this time. Microseconds, a power of two; null before the
-    /// first.
+    /// 99 of 100 messages since the process started were handled in less than this time. Microseconds, a
+    /// power of two; null before the first.
     #[schema(required)]
     pub handling_p99_us: Option<u64>,
     /// Number of restarts after a panic.

@@ -132,8 +132,8 @@ pub struct IssueTokenRequest {
         )
     )]
     days: Option<u16>,
-    /// SHA-256 of the token in hex, if its operator has generated the token: then only the operator sees it. Required for the token of
-    /// another operator while changes need a second operator.
+    /// SHA-256 of the token in hex, if its operator has generated the token: then only the operator sees it.
+    /// Required for the token of another operator while changes need a second operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[0-9a-f]{64}$")]
     #[cfg_attr(
@@ -185,7 +185,8 @@ pub struct IssuedOperatorToken {
     #[serde(serialize_with = "serialize_secret")]
     #[schema(value_type = Option<String>, required)]
     pub token: Option<SecretString>,
-    /// Code with which the holder activates the token, if a second operator has confirmed it: for the confirming operator, shown once.
+    /// Code with which the holder activates the token, if a second operator has confirmed it: for the
+    /// confirming operator, shown once.
     #[serde(serialize_with = "serialize_secret")]
     #[schema(value_type = Option<String>, required)]
     pub activation_code: Option<SecretString>,

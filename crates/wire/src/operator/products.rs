@@ -143,8 +143,8 @@ pub struct ProductRequest {
         )
     )]
     code_identity: CodeIdentity,
-    /// Whether the case of codes counts; cannot change once the brand has stock. Default: as it is for the product or other products of
-    /// its brand, else `exact`.
+    /// Whether the case of codes counts; cannot change once the brand has stock. Default: as it is for the
+    /// product or other products of its brand, else `exact`.
     #[serde(default, deserialize_with = "json::optional_enum_value")]
     #[cfg_attr(
         feature = "clap",

@@ -36,8 +36,8 @@ pub struct RefusalCount {
     pub code: &'static str,
     /// HTTP status.
     pub status: u16,
-    /// The partner; null if the request was not authenticated, if it was an operator's, and for partners beyond the first 1,000 of ten
-    /// minutes.
+    /// The partner; null if the request was not authenticated, if it was an operator's, and for partners
+    /// beyond the first 1,000 of ten minutes.
     #[schema(required)]
     pub partner_id: Option<PartnerId>,
     /// Number of requests.

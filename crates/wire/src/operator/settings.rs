@@ -9,7 +9,8 @@ use utoipa::ToSchema;
 pub struct Setting {
     /// Name of its environment variable.
     pub name: String,
-    /// Value in force, also where the default depends on other settings; null for secrets, and where nothing is set: see `description`.
+    /// Value in force, also where the default depends on other settings; null for secrets, and where nothing
+    /// is set: see `description`.
     #[schema(required)]
     pub value: Option<String>,
     /// Whether the value is secret, and therefore not shown.

@@ -45,8 +45,8 @@ pub(super) const MAX_CREDENTIAL: usize = 4_096;
 pub struct VendorWithCircuit {
     #[serde(flatten)]
     pub vendor: Vendor,
-    /// Circuit breaker on the node that responded; null if the vendor has no server, or the node has not called it since its start or
-    /// the vendor's last change.
+    /// Circuit breaker on the node that responded; null if the vendor has no server, or the node has not
+    /// called it since its start or the vendor's last change.
     #[schema(required)]
     pub circuit: Option<Circuit>,
 }

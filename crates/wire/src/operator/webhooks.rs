@@ -92,8 +92,8 @@ pub struct WebhookOfPartner {
     /// Share of successful attempts, from 0 to 1; null before the first.
     #[schema(required)]
     success_rate: Option<f64>,
-    /// Number of events that were not attempted yet, of all kinds. A failed delivery, and those behind it, are not counted: they have
-    /// entries among the deliveries.
+    /// Number of events that were not attempted yet, of all kinds. A failed delivery, and those behind it,
+    /// are not counted: they have entries among the deliveries.
     backlog: i64,
     /// Commit time of the oldest event that was not attempted yet.
     #[serde(with = "vouchsafe_domain::timestamp::option")]

@@ -107,8 +107,8 @@ fn page_ends_before_the_entry_that_exceeds_its_size() {
     assert_eq!((alone.data.len(), alone.has_more), (1, true));
 }
 
-/// Reads a list of entries with these numbers of bytes as JSON, page by page. Returns the numbers of entries of its pages, and the maximum of
-/// bytes that were fetched for one.
+/// Reads a list of entries with these numbers of bytes as JSON, page by page. Returns the numbers of entries
+/// of its pages, and the maximum of bytes that were fetched for one.
 fn read_in_steps(sizes: &[usize], limit: usize) -> (Vec<usize>, usize) {
     let entries: Vec<(usize, String)> = sizes
         .iter()

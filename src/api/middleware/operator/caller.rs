@@ -20,7 +20,8 @@ use crate::api::error::ApiError;
 pub(crate) struct Operator {
     pub(super) name: OperatorName,
     pub(super) role: Role,
-    /// The session of a browser, or the one that issued the bearer token: what the operator issues for the own account must not outlast it.
+    /// The session of a browser, or the one that issued the bearer token: what the operator issues for the
+    /// own account must not outlast it.
     pub(super) session: Option<SessionSpan>,
     /// Authentication of the same session. A token that a session has issued is as old as that.
     pub(super) authentication: Option<SessionAuthentication>,

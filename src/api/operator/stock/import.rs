@@ -7,8 +7,9 @@
 //! | commit it while the next block is received | the next block | up to 10,000 vouchers more |
 //! | notify the shelf | counts and the first 1,000 rejections | |
 //!
-//! Committed blocks stay committed if the rest fails; the whole file can be sent again. An incomplete line is never imported. A dry run
-//! reads the file in the same way, compares its codes with the stored ones and stores nothing.
+//! Committed blocks stay committed if the rest fails; the whole file can be sent again. An incomplete line is
+//! never imported. A dry run reads the file in the same way, compares its codes with the stored ones and
+//! stores nothing.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use vouchsafe_domain::expiry_policy::last_valid_day;

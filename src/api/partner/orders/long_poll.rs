@@ -1,7 +1,7 @@
 //! Long polling of an order's status: `GET /orders/{order_id}` with `Prefer: wait=N`.
 //!
-//! A waiting request holds only its subscription, which has limits of its own: no database connection and no permit to be in flight. The
-//! order is read again after the wait.
+//! A waiting request holds only its subscription, which has limits of its own: no database connection and no
+//! permit to be in flight. The order is read again after the wait.
 
 use actix_web::HttpRequest;
 use vouchsafe_domain::ids::OrderId;

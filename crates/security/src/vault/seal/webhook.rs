@@ -42,7 +42,8 @@ impl WebhookSecret {
         Ok(Self(bytes))
     }
 
-    /// Reads a secret that an operator chose: at least [`SECRET_BYTES`] in base64, with or without the prefix. `None` for another text.
+    /// Reads a secret that an operator chose: at least [`SECRET_BYTES`] in base64, with or without the
+    /// prefix. `None` for another text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.strip_prefix(PREFIX).unwrap_or(text);

@@ -45,8 +45,8 @@ pub struct PartnerPatch {
     #[schema(nullable = false)]
     #[cfg_attr(feature = "clap", command(flatten))]
     limits: Option<LimitsPatch>,
-    /// Rate limits of all credentials together; other classes stay unchanged, null removes one. Not below what the live credentials may
-    /// send together.
+    /// Rate limits of all credentials together; other classes stay unchanged, null removes one. Not below
+    /// what the live credentials may send together.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -160,7 +160,8 @@ pub struct PartnerPatch {
 }
 
 impl PartnerPatch {
-    /// Suspends a partner, also from reading the codes of its orders if `block_codes`. Without it the reading of codes stays as it is.
+    /// Suspends a partner, also from reading the codes of its orders if `block_codes`. Without it the reading
+    /// of codes stays as it is.
     #[must_use]
     pub fn suspend(block_codes: bool) -> Self {
         Self {
@@ -181,7 +182,8 @@ impl PartnerPatch {
         }
     }
 
-    /// Whether it decides who may call from where and without approval, or ends a suspension: such a change needs a second operator.
+    /// Whether it decides who may call from where and without approval, or ends a suspension: such a change
+    /// needs a second operator.
     #[must_use]
     pub fn changes_access(&self) -> bool {
         self.suspended == Some(false)

@@ -49,8 +49,8 @@ pub struct LevelBody {
     /// Earliest last valid day of the available vouchers.
     #[schema(required, value_type = Option<Date>)]
     next_expiry: Option<String>,
-    /// Vouchers sold within the last seven days, less those that came back; for a SKU that is measured for a shorter time, since then.
-    /// Null until the SKU is measured, at most a minute.
+    /// Vouchers sold within the last seven days, less those that came back; for a SKU that is measured for a
+    /// shorter time, since then. Null until the SKU is measured, at most a minute.
     #[schema(required)]
     sold_7d: Option<i64>,
     /// Days that the available vouchers last at this rate; null if nothing was sold.

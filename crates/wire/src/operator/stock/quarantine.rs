@@ -179,8 +179,8 @@ pub struct ComparisonReport {
 pub struct ReleaseRequest {
     /// What the quarantine followed.
     pub after: QuarantineCause,
-    /// `quarantine` of the previous response, if the request is repeated to release more. A quarantine that has begun since is then not
-    /// released.
+    /// `quarantine` of the previous response, if the request is repeated to release more. A quarantine that
+    /// has begun since is then not released.
     #[serde(default)]
     pub quarantine: Option<i64>,
     /// SKUs whose stock stays quarantined.

@@ -1,7 +1,7 @@
 //! Splitter of a CSV line into its fields, with quotes as in RFC 4180 and nothing else.
 //!
-//! A quote within a field that does not begin with one is refused: other readers keep it, drop it or join fields, and a code or a PIN
-//! would get a part that it does not have.
+//! A quote within a field that does not begin with one is refused: other readers keep it, drop it or join
+//! fields, and a code or a PIN would get a part that it does not have.
 
 use zeroize::Zeroizing;
 

@@ -1,7 +1,7 @@
 //! Decoder of a file's bytes: UTF-8 and UTF-16 with and without byte order mark, and the line ends of all systems.
 //!
-//! Bytes come in parts of any size. The output is UTF-8 (unless the file is in an encoding of one byte per character, which the lines
-//! report) with line feeds; a carriage return before a line feed stays.
+//! Bytes come in parts of any size. The output is UTF-8 (unless the file is in an encoding of one byte per
+//! character, which the lines report) with line feeds; a carriage return before a line feed stays.
 
 use zeroize::Zeroizing;
 

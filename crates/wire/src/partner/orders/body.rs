@@ -38,7 +38,8 @@ pub struct OrderBody<'a> {
     items: Vec<OrderItem<'a>>,
     /// The allocated vouchers, without codes. `GET /orders/{order_id}/vouchers` returns the codes.
     vouchers: Vec<OrderVoucher<'a>>,
-    /// Vouchers that were allocated and then went back to stock, because the order or a part of it was cancelled. Absent if there are none.
+    /// Vouchers that were allocated and then went back to stock, because the order or a part of it was
+    /// cancelled. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     returned_vouchers: Vec<OrderVoucher<'a>>,
