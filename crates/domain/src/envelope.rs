@@ -100,6 +100,8 @@ pub struct OrderEventData {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 pub struct EventVoucher {
+    /// The voucher's id.
+    pub voucher_id: VoucherId,
     /// The voucher's product.
     pub product_id: ProductId,
     /// Last day on which the voucher is valid; null if it never expires.
@@ -195,6 +197,7 @@ impl EventBundle {
     fn order_data(&self, step: &EventStep, sequence: u32) -> Option<OrderEventData> {
         let vouchers = self.vouchers.iter().map(|voucher| {
             Some(EventVoucher {
+                voucher_id: voucher.voucher_id,
                 product_id: self.line(voucher)?.0.clone(),
                 expiry: expiry(voucher),
             })
