@@ -43,6 +43,24 @@ DECLARE
     v_quantity bigint;
     v_epoch bigint := quarantine_epoch_v1();
     v_minimum bigint := 0;
+    -- A cursor fetches, and locks, one chunk at a time; a loop over the query itself would lock ten ahead.
+    v_chunks CURSOR FOR
+        SELECT c.chunk_id, c.first_stock_id, c.last_stock_id
+          FROM chunks AS c
+          LEFT JOIN nodes AS n ON n.node = c.node
+         WHERE c.product_id = v_product
+           AND c.denomination = v_denomination
+           AND NOT c.emptied
+           AND c.reservation_id IS NULL
+           AND c.cleared_epoch = v_epoch
+           AND (c.last_expiry IS NULL OR c.last_expiry >= v_valid_on)
+           AND NOT c.chunk_id = ANY (v_loaded)
+           AND (c.node IS NULL OR c.node = p_node OR p_takeover
+                OR n.incarnation <> c.incarnation OR NOT is_lease_live_v1(n.lease_until, n.renewed_at))
+           AND EXISTS (SELECT FROM nodes AS me WHERE me.node = p_node AND me.incarnation = p_incarnation)
+         ORDER BY c.first_expiry NULLS LAST, c.chunk_id
+         LIMIT p_limit
+           FOR NO KEY UPDATE OF c SKIP LOCKED;
 BEGIN
     IF NOT EXISTS (
        SELECT FROM nodes AS n WHERE n.node <> p_node AND is_lease_live_v1(n.lease_until, n.renewed_at)
@@ -58,24 +76,10 @@ BEGIN
         v_loaded := p_loaded[v_loaded_to + 1 : p_loaded_to[place]];
         v_loaded_to := p_loaded_to[place];
         CONTINUE WHEN is_other_node_first_v1(p_node, v_product, v_denomination, p_demand_validity);
-        FOR chunk_id, first_stock_id, last_stock_id IN
-            SELECT c.chunk_id, c.first_stock_id, c.last_stock_id
-              FROM chunks AS c
-              LEFT JOIN nodes AS n ON n.node = c.node
-             WHERE c.product_id = v_product
-               AND c.denomination = v_denomination
-               AND NOT c.emptied
-               AND c.reservation_id IS NULL
-               AND c.cleared_epoch = v_epoch
-               AND (c.last_expiry IS NULL OR c.last_expiry >= v_valid_on)
-               AND NOT c.chunk_id = ANY (v_loaded)
-               AND (c.node IS NULL OR c.node = p_node OR p_takeover
-                    OR n.incarnation <> c.incarnation OR NOT is_lease_live_v1(n.lease_until, n.renewed_at))
-               AND EXISTS (SELECT FROM nodes AS me WHERE me.node = p_node AND me.incarnation = p_incarnation)
-             ORDER BY c.first_expiry NULLS LAST, c.chunk_id
-             LIMIT p_limit
-               FOR NO KEY UPDATE OF c SKIP LOCKED
-        LOOP
+        FOR v_chunk IN v_chunks LOOP
+            chunk_id := v_chunk.chunk_id;
+            first_stock_id := v_chunk.first_stock_id;
+            last_stock_id := v_chunk.last_stock_id;
             -- One UPDATE per chunk: the planner may turn a join with the locked rows into a scan of the table.
             UPDATE chunks AS c
                SET node = p_node, incarnation = p_incarnation

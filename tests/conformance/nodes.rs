@@ -7,10 +7,10 @@ use vouchsafe_actors::ports::store::Store;
 use vouchsafe_domain::ids::ChunkId;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
-use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::{
     CaseFixture as _, Fixture, NODE, STALE_STOCK, Subject as _, claim, claimed_vouchers,
 };
+use vouchsafe_simulation::{build, conformance};
 use vouchsafe_store::PgNode;
 
 use crate::subject::PgSubject;
@@ -63,6 +63,31 @@ async fn concurrent_claims_return_their_own_stock() {
         };
         assert_eq!(claimed, expected);
     }
+    subject.remove().await;
+}
+
+/// A claim whose transaction is still open holds no chunk that it does not take: another node claims the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn open_claim_locks_only_the_chunks_that_it_takes() {
+    const CLAIM: &str = "
+        SELECT FROM claim_chunks_v1('one', (SELECT incarnation FROM nodes WHERE node = 'one'), ARRAY[$1], ARRAY[$2], ARRAY['0001-01-01'::date],
+                                    ARRAY[1::bigint], 500, 32, '{}', ARRAY[0], false, '3 seconds')";
+    let subject = PgSubject::new().await;
+    let _one = subject.start("one").await;
+    let two = subject.start("two").await;
+    let sku = sku(5);
+    let mut chunks = Vec::new();
+    for _ in 0..3 {
+        chunks.push(subject.add_chunk(&sku, &[build::day(1)]).await[0].chunk_id);
+    }
+    let claim = sqlx::query(CLAIM)
+        .bind(sku.product_id.as_str())
+        .bind(sku.denomination.minor());
+    let open = subject.begin_with(claim).await;
+    let claimed = two.claim_stock(stock_request(sku, Vec::new(), 1)).await.unwrap();
+    let claimed: Vec<_> = claimed.chunks.iter().map(|chunk| chunk.chunk_id).collect();
+    assert_eq!(claimed, chunks[1..2]);
+    conformance::OtherTransaction::rollback(open).await;
     subject.remove().await;
 }
 
