@@ -25,7 +25,7 @@ async fn unknown_route_is_404_and_wrong_method_405() {
         expect_error(&response, 404, "ROUTE_NOT_FOUND");
     }
     for (method, path, allowed) in [
-        (Method::DELETE, "/api/v1/orders", "GET, POST"),
+        (Method::DELETE, "/api/v1/orders", "GET, HEAD, POST"),
         (Method::PUT, "/api/v1/orders/ord_0", "GET"),
         (Method::POST, "/api/v1/orders/ord_0/vouchers", "GET"),
         (Method::POST, "/api/v1/wallets", "GET"),

@@ -79,8 +79,9 @@ const DETAILED_CODES: [&str; 9] = [
 fn assert_error_fields(error: &Value, code: &str) {
     let details = &error["details"];
     let mut expected = vec!["code", "message", "name", "retryable", "trace_id"];
-    // A product that is no item has no details.
-    if DETAILED_CODES.contains(&code) && !(code == "PRODUCT_NOT_FOUND" && details.is_null()) {
+    // A product or face value that belongs to no item of an order has no details.
+    let may_have_none = ["PRODUCT_NOT_FOUND", "DENOMINATION_NOT_ALLOWED"].contains(&code);
+    if DETAILED_CODES.contains(&code) && !(may_have_none && details.is_null()) {
         expected.insert(1, "details");
         let fields: &[&str] = match code {
             "INSUFFICIENT_INVENTORY" => &["field", "max_quantity", "message"],

@@ -13,6 +13,10 @@ fn property<'a>(document: &'a Value, schema: &'a Value, name: &str) -> Option<&'
     if let Some(found) = schema["properties"].get(name) {
         return Some(found);
     }
+    // The data of an event has fields that only its type determines.
+    if schema["additionalProperties"] == true && schema["properties"].is_null() {
+        return Some(schema);
+    }
     let parts = ["allOf", "anyOf", "oneOf"]
         .iter()
         .flat_map(|key| schema[*key].as_array().into_iter().flatten());
