@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::metrics::scrape;
 use vouchsafe_test_harness::{
     Behavior, Instance, Operator, Partner, ReceivedEvent, Receiver, WAIT_TIMEOUT, eventually, expect_error,
-    expect_success, shared, unique,
+    expect_success, shared, text_of, unique,
 };
 
 pub(crate) async fn register_webhook(partner: &mut Partner, receiver: &Receiver, more: &Value) -> Value {
@@ -201,6 +201,15 @@ async fn endpoint_returning_410_is_disabled_until_operator_enables_it() {
     let off = off.await;
     assert_eq!(off["disabled_reason"], "GONE");
     assert!(off["disabled_at"].is_string());
+    // Other tests of this service may have such endpoints, too.
+    eventually("the metric of disabled endpoints", WAIT_TIMEOUT, async || {
+        let metrics = operator.call(Method::GET, "/metrics", "text/plain", "").await;
+        let gone = text_of(&metrics)
+            .lines()
+            .find_map(|line| line.strip_prefix("vouchsafe_webhook_endpoints_gone "));
+        gone.is_some_and(|gone| gone != "0").then_some(())
+    })
+    .await;
     receiver.set_behavior(Behavior::Status(204));
     let id = webhook["webhook_id"].as_str().unwrap();
     let on = operator

@@ -203,7 +203,14 @@ async fn refused_requests_are_counted_by_partner_and_code() {
         &["trouble", "--since", "2h", "--json"],
     ))
     .unwrap();
-    for name in ["overview", "refusals", "webhooks", "drifts", "actors"] {
+    for name in [
+        "overview",
+        "refusals",
+        "webhooks",
+        "disabled_webhooks",
+        "drifts",
+        "actors",
+    ] {
         assert!(report[name].is_object(), "{name}: {report}");
     }
     assert!(text_of_command(&service, &["overview"]).contains("nodes_live"));

@@ -26,15 +26,18 @@ pub struct TroubleArgs {
 /// Part of the report: a field of a response that holds a list.
 struct Section {
     heading: &'static str,
+    /// In the JSON report.
+    name: &'static str,
     route: Route,
     query: &'static str,
     field: &'static str,
     columns: &'static [Column],
 }
 
-const SECTIONS: [Section; 4] = [
+const SECTIONS: [Section; 5] = [
     Section {
         heading: "Failing webhooks",
+        name: "webhooks",
         route: LIST_WEBHOOKS.route,
         query: "status=failing",
         field: "data",
@@ -46,7 +49,22 @@ const SECTIONS: [Section; 4] = [
         ],
     },
     Section {
+        heading: "Disabled webhooks",
+        name: "disabled_webhooks",
+        route: LIST_WEBHOOKS.route,
+        query: "status=disabled",
+        field: "data",
+        columns: &[
+            column("WEBHOOK", "webhook_id"),
+            column("PARTNER", "partner_id"),
+            column("BACKLOG", "backlog"),
+            column("REASON", "disabled_reason"),
+            column("DISABLED", "disabled_at"),
+        ],
+    },
+    Section {
         heading: "Drifts without a resolution (pending)",
+        name: "drifts",
         route: LIST_DRIFTS.route,
         query: "resolution=pending",
         field: "data",
@@ -59,6 +77,7 @@ const SECTIONS: [Section; 4] = [
     },
     Section {
         heading: "Low stock",
+        name: "overview",
         route: GET_OVERVIEW.route,
         query: "",
         field: "low_stock",
@@ -72,6 +91,7 @@ const SECTIONS: [Section; 4] = [
     },
     Section {
         heading: "Actors of this node, since its start",
+        name: "actors",
         route: LIST_ACTORS.route,
         query: "limit=1",
         field: "sums",
@@ -146,13 +166,14 @@ fn format_section(heading: &str, body: &str, field: &str, columns: &[Column]) ->
     Ok(format!("{heading}\n{table}"))
 }
 
-/// The responses by the path of their route.
+/// The responses by name.
 fn to_json(overview: &str, refusals: &str, lists: &[(&Section, String)]) -> anyhow::Result<CommandOutput> {
     let mut report = serde_json::Map::new();
-    let bodies = [(GET_OVERVIEW.route, overview), (LIST_REFUSALS.route, refusals)];
-    let lists = lists.iter().map(|(section, body)| (section.route, body.as_str()));
-    for (route, body) in bodies.into_iter().chain(lists) {
-        let name = route.path.trim_start_matches('/');
+    let lists = lists.iter().map(|(section, body)| (section.name, body.as_str()));
+    for (name, body) in [("overview", overview), ("refusals", refusals)]
+        .into_iter()
+        .chain(lists)
+    {
         let body: &RawValue = serde_json::from_str(body)?;
         report.insert(name.to_owned(), serde_json::to_value(body)?);
     }

@@ -3,7 +3,8 @@
 //! | Event | Effect |
 //! |---|---|
 //! | start | all servers are asked at once; of several primaries, the one with the highest timeline is taken |
-//! | the primary closes the connection of the watch, or does not answer within a second | all servers are asked again; the known primary is kept as soon as it answers |
+//! | the primary closes the connection of the watch, or does not answer within a second | all servers are asked again; a successor is taken at once, else the known primary when it answers |
+//! | the primary answers | the others are asked each second for its successor, which has a later timeline of the same cluster |
 //! | another server is the primary | work on connections to the former one is aborted with an unknown outcome, and new connections lead to the new one |
 //! | a server is in recovery | it counts as unreachable |
 //! | a connection leads to another cluster or timeline than the one before | commits may be lost: a discontinuity is counted, and caches of the database are dropped |
@@ -20,11 +21,12 @@ use std::time::Duration;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, PgConnection};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 pub(crate) use self::history::Continuity;
-use self::search::{address, search};
+use self::history::History;
+use self::search::{FoundPrimary, address, find_successor, search};
 use super::boxed;
 use super::error::describe;
 
@@ -33,6 +35,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Between two questions to a primary that answers.
 const WATCH_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Between two questions to the other servers while the primary answers.
+const SUCCESSOR_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Between two searches that found no primary.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(200);
@@ -108,9 +113,8 @@ impl Servers {
         if !self.is_primary_required {
             return Ok(self.options[0].clone());
         }
-        let (index, connection) = search(&self.options, None).await?;
-        drop(connection);
-        Ok(self.options[index].clone())
+        let found = search(&self.options, None).await?;
+        Ok(self.options[found.index].clone())
     }
 
     /// Opens a connection to the primary. Waits for the first one, and tries a new one as soon as there is one.
@@ -177,24 +181,31 @@ impl Servers {
 
     /// Follows the primary; never returns.
     pub(crate) async fn run_watch(self) {
-        let mut connection: Option<PgConnection> = None;
+        let mut primary: Option<FoundPrimary> = None;
+        let mut known: Option<(usize, History)> = None;
         let mut is_reported = false;
+        let mut asked_at = Instant::now();
         loop {
-            if let Some(open) = &mut connection
-                && matches!(
-                    timeout(ANSWER_TIMEOUT, self.continuity.check(open)).await,
-                    Ok(Ok(()))
-                )
+            if let Some(open) = &mut primary
+                && is_answering(&self.continuity, &mut open.connection).await
             {
+                if asked_at.elapsed() >= SUCCESSOR_INTERVAL {
+                    asked_at = Instant::now();
+                    let successor = find_successor(&self.options, (open.index, open.history)).await;
+                    if let Some(successor) = successor {
+                        warn!("a standby was promoted while the former primary still answers");
+                        known = Some(self.adopt(&successor));
+                        primary = Some(successor);
+                    }
+                }
                 sleep(WATCH_INTERVAL).await;
                 continue;
             }
-            connection = None;
-            let known = self.primary.borrow().index;
+            primary = None;
             match search(&self.options, known).await {
-                Ok((index, found)) => {
-                    self.adopt(index);
-                    connection = Some(found);
+                Ok(found) => {
+                    known = Some(self.adopt(&found));
+                    primary = Some(found);
                     is_reported = false;
                     sleep(WATCH_INTERVAL).await;
                 }
@@ -209,7 +220,10 @@ impl Servers {
         }
     }
 
-    fn adopt(&self, index: usize) {
+    /// Caches are dropped before the first connection to another server.
+    fn adopt(&self, found: &FoundPrimary) -> (usize, History) {
+        self.continuity.observe(found.history);
+        let index = found.index;
         let is_moved = self.primary.send_if_modified(|primary| {
             let is_moved = primary.index != Some(index);
             if is_moved {
@@ -222,7 +236,13 @@ impl Servers {
             let options = &self.options[index];
             info!(server.address = %address(options), "connecting to this database server: it is the primary");
         }
+        (index, found.history)
     }
+}
+
+async fn is_answering(continuity: &Continuity, connection: &mut PgConnection) -> bool {
+    let checked = timeout(ANSWER_TIMEOUT, continuity.check(connection)).await;
+    matches!(checked, Ok(Ok(())))
 }
 
 /// A primary, until another server becomes it.

@@ -57,9 +57,6 @@ pub enum AuditAction {
     ExpireStock,
     #[strum(serialize = "stock.quarantine")]
     QuarantineStock,
-    /// A failover after which stock is not quarantined.
-    #[strum(serialize = "stock.accept_failover")]
-    AcceptFailover,
     #[strum(serialize = "stock.compare")]
     CompareStock,
     #[strum(serialize = "stock.release")]

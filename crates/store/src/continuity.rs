@@ -7,22 +7,17 @@
 //! | Evidence | Recognised by |
 //! |---|---|
 //! | another cluster | system identifier |
-//! | point-in-time recovery, promoted standby | timeline; a standby that has all commits is accepted ([`ReplicationEvidence`]) |
+//! | point-in-time recovery, promoted standby | timeline |
 //! | restored dump, copied database | oids of the database and of `allocations` |
 //! | an acknowledged commit of this process is missing | batch number and generation of the lane |
 //!
-//! A quarantine raises the epoch of the row `continuity`, whatever the amount of stock: chunks that were
-//! cleared in an earlier epoch are not claimed, and a commit rejects what a shelf in memory still offers of
-//! them. A release clears chunks for the current epoch.
+//! A quarantine raises the epoch of the row `continuity`, whatever the amount of stock: chunks that were cleared in an earlier epoch are
+//! not claimed, and a commit rejects what a shelf in memory still offers of them. A release clears chunks for the current epoch.
 
 use serde::Serialize;
 use sqlx::{Connection as _, PgConnection};
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_domain::audit_action::AuditAction;
-
-use super::node_identity::NodeIdentity;
-use super::replication::ReplicationEvidence;
-use super::server_identity::{self, ServerIdentity};
 
 /// Subject of the audit entries: the stock of all SKUs.
 const SUBJECT: &str = "stock";
@@ -34,69 +29,63 @@ struct QuarantineAuditState<'a> {
     reason: &'a str,
 }
 
-/// Audited state of a failover that lost nothing.
-#[derive(Serialize)]
-struct FailoverAuditState {
-    former_timeline: i64,
+/// The server and the tables behind a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ServerIdentity {
+    system_identifier: i64,
     timeline: i64,
+    database_oid: i64,
+    table_oid: i64,
 }
 
-/// Records the server at the first use of the database. If it is not the recorded one, quarantines the free stock, unless it is a
-/// promoted standby that has all commits.
-pub(super) async fn check(
-    connection: &mut PgConnection,
-    evidence: &ReplicationEvidence,
-    node: &NodeIdentity,
-) -> Result<ServerIdentity, sqlx::Error> {
-    let current = server_identity::load_current(connection).await?;
+impl ServerIdentity {
+    /// Whether the tables are others than before, though on the same timeline: they were restored or copied.
+    pub(super) const fn has_other_tables(self, last: Self) -> bool {
+        self.database_oid != last.database_oid || self.table_oid != last.table_oid
+    }
+
+    /// Why commits may be missing, compared with the server that the service last wrote to.
+    const fn difference_from(self, last: Self) -> Option<&'static str> {
+        if self.system_identifier != last.system_identifier {
+            Some("the database runs in another cluster")
+        } else if self.has_other_tables(last) {
+            Some("the database was restored from a dump or copied")
+        } else if self.timeline != last.timeline {
+            Some("the database has another timeline: point-in-time recovery or failover")
+        } else {
+            None
+        }
+    }
+}
+
+/// Records the server at the first use of the database, and quarantines the free stock if it is not the recorded one.
+pub(super) async fn check(connection: &mut PgConnection) -> Result<ServerIdentity, sqlx::Error> {
+    let current = load_current(connection).await?;
     let recorded = load_recorded(connection).await?;
     let recorded = match recorded {
         Some(recorded) => recorded,
         None => record_first(connection, current).await?,
     };
     if current.difference_from(recorded).is_some() {
-        let has_all = evidence.has_all_commits(connection, node, recorded, current);
-        if !has_all.await? || !accept_failover(connection, recorded, current).await? {
-            quarantine(connection, None, &AuditActor::service()).await?;
-        }
+        quarantine(connection, None, &AuditActor::service()).await?;
     }
     Ok(current)
 }
 
-/// Records the promoted server. Returns `false` if another one was recorded meanwhile.
-async fn accept_failover(
-    connection: &mut PgConnection,
-    former: ServerIdentity,
-    promoted: ServerIdentity,
-) -> Result<bool, sqlx::Error> {
-    let mut transaction = connection.begin().await?;
-    let recorded = sqlx::query!(
-        "UPDATE continuity
-            SET timeline = $5
-          WHERE system_identifier = $1 AND timeline = $2 AND database_oid = $3 AND table_oid = $4",
-        former.system_identifier,
-        former.timeline,
-        former.database_oid,
-        former.table_oid,
-        promoted.timeline,
-    );
-    if recorded.execute(&mut *transaction).await?.rows_affected() == 0 {
-        transaction.rollback().await?;
-        return Ok(false);
-    }
-    let state = FailoverAuditState {
-        former_timeline: former.timeline,
-        timeline: promoted.timeline,
-    };
-    let actor = AuditActor::service();
-    write_audit_entry(&mut transaction, &actor, AuditAction::AcceptFailover, &state).await?;
-    transaction.commit().await?;
-    tracing::warn!(
-        former_timeline = former.timeline,
-        timeline = promoted.timeline,
-        "a synchronous standby was promoted, and no commit is missing: free stock stays for sale"
-    );
-    Ok(true)
+/// The timeline comes from the current WAL position: the control file has the new one only after a checkpoint.
+async fn load_current(connection: &mut PgConnection) -> Result<ServerIdentity, sqlx::Error> {
+    sqlx::query_as!(
+        ServerIdentity,
+        r#"SELECT s.system_identifier AS "system_identifier!",
+                  ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint AS "timeline!",
+                  d.oid::bigint AS "database_oid!",
+                  'allocations'::regclass::oid::bigint AS "table_oid!"
+             FROM pg_control_system() AS s
+            CROSS JOIN pg_database AS d
+            WHERE d.datname = current_database()"#,
+    )
+    .fetch_one(connection)
+    .await
 }
 
 async fn load_recorded(connection: &mut PgConnection) -> Result<Option<ServerIdentity>, sqlx::Error> {
@@ -126,15 +115,15 @@ async fn record_first(
     Ok(load_recorded(connection).await?.unwrap_or(current))
 }
 
-/// Quarantines all stock that is free now, and records the server. Without a `reason` it does so only if the
-/// server is not the recorded one.
+/// Quarantines all stock that is free now, and records the server. Without a `reason` it does so only if the server is not the recorded
+/// one.
 pub(super) async fn quarantine(
     connection: &mut PgConnection,
     reason: Option<&str>,
     actor: &AuditActor,
 ) -> Result<(), sqlx::Error> {
     let mut transaction = connection.begin().await?;
-    let current = server_identity::load_current(&mut transaction).await?;
+    let current = load_current(&mut transaction).await?;
     record_first(&mut transaction, current).await?;
     // A commit writes its lane's row before it reads the epoch. Those in flight are waited for, later ones read the new epoch.
     sqlx::query!("LOCK TABLE lanes IN SHARE MODE /* guard: running-commits */")

@@ -4,7 +4,6 @@
 //! other result it is dropped, and the fence decides the outcome.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::PgConnection;
@@ -18,12 +17,10 @@ use vouchsafe_domain::store_error::{CommitError, Unavailable};
 
 use super::commit::{Fence, commit_batch};
 use super::connection_pool::timeout_error;
-use super::continuity;
+use super::continuity::{self, ServerIdentity};
 use super::error::{commit_error, describe, is_read_only, unavailable};
 use super::idempotency_keys;
 use super::node_identity::NodeIdentity;
-use super::replication::{LanePosition, ReplicationEvidence};
-use super::server_identity::ServerIdentity;
 
 /// Deadline of a statement on a lane's connection. Longer than every server-side timeout, so only a dead connection reaches it;
 /// then the connection is dropped and the fence decides the outcome.
@@ -32,9 +29,8 @@ const LANE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Reason of a quarantine, for the audit trail.
 const COMMITS_LOST: &str = "commits that the database acknowledged are missing";
 
-/// Planner settings of `commit_batch`: generic plans of index probes, whatever the table sizes were at plan
-/// time. A bitmap scan reads every version that an open snapshot keeps of a row, where an ordered index scan
-/// ends at the newest.
+/// Planner settings of `commit_batch`: generic plans of index probes, whatever the table sizes were at plan time. A bitmap scan reads
+/// every version that an open snapshot keeps of a row, where an ordered index scan ends at the newest.
 const PLANNER_SETTINGS: [(&str, &str); 6] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
@@ -49,10 +45,8 @@ pub(super) struct PgLane {
     fence: Fence,
     /// The database of the last connection.
     identity: ServerIdentity,
-    node: NodeIdentity,
-    evidence: ReplicationEvidence,
     /// The last batch that the database acknowledged.
-    acknowledged: Arc<LanePosition>,
+    acknowledged: i64,
     connection: Option<LaneConnection>,
 }
 
@@ -64,14 +58,13 @@ impl PgLane {
     pub(super) async fn open(
         servers: &Servers,
         node: &NodeIdentity,
-        evidence: &ReplicationEvidence,
         lane: i16,
     ) -> Result<Self, RecoverError> {
         // Shows operators the lane in `pg_stat_activity`.
         let servers = servers
             .with_application_name(&format!("vouchsafe lane {lane}"))
             .with_settings(PLANNER_SETTINGS);
-        let ((mut connection, primary), identity) = connect(&servers, evidence, node).await?;
+        let ((mut connection, primary), identity) = connect(&servers).await?;
         let opened = sqlx::query_scalar!(
             "INSERT INTO lanes AS l (node, lane, generation, batch)
              SELECT n.node, $3, 1, 0
@@ -95,15 +88,13 @@ impl PgLane {
                 generation,
             },
             identity,
-            node: node.clone(),
-            evidence: evidence.clone(),
-            acknowledged: evidence.add_lane(lane, generation),
+            acknowledged: 0,
             connection: Some((connection, primary)),
         })
     }
 
     async fn reconnect(&mut self) -> Result<LaneConnection, Unavailable> {
-        let (connection, identity) = connect(&self.servers, &self.evidence, &self.node).await?;
+        let (connection, identity) = connect(&self.servers).await?;
         if identity.has_other_tables(self.identity) {
             self.servers.record_discontinuity();
         }
@@ -116,15 +107,15 @@ impl PgLane {
         let (mut connection, mut primary) = self.connection.take().ok_or_else(lost)?;
         let written = commit_batch(&mut connection, &self.fence, batch, records);
         let written = tokio::select! {
+            // First: nothing is sent to a former primary, and its late acknowledgement does not count. It may never answer.
             biased;
-            written = tokio::time::timeout(LANE_TIMEOUT, written) => written,
-            // The former primary may never answer.
             () = primary.moved() => Ok(Err(moved_error())),
+            written = tokio::time::timeout(LANE_TIMEOUT, written) => written,
         };
         match written {
             Ok(Ok(verdicts)) => {
                 self.connection = Some((connection, primary));
-                self.acknowledged.acknowledge(batch);
+                self.acknowledged = batch;
                 Ok(verdicts)
             }
             // As a lost connection: the next one leads to a server that accepts writes.
@@ -169,7 +160,7 @@ impl PgLane {
         );
         let recovered = with_timeout(recovered.fetch_all(&mut connection)).await?.pop();
         let lane = recovered.ok_or(RecoverError::Superseded)?;
-        if lane.batch < self.acknowledged.batch() || lane.generation <= self.fence.generation {
+        if lane.batch < self.acknowledged || lane.generation <= self.fence.generation {
             let actor = AuditActor::service();
             with_timeout(continuity::quarantine(
                 &mut connection,
@@ -179,7 +170,7 @@ impl PgLane {
             .await?;
             self.servers.record_discontinuity();
         }
-        self.acknowledged.recover(lane.generation, lane.batch);
+        self.acknowledged = lane.batch;
         self.fence.generation = lane.generation;
         self.connection = Some((connection, primary));
         Ok(if lane.batch == batch {
@@ -234,15 +225,11 @@ async fn read_receipt(
     .await
 }
 
-async fn connect(
-    servers: &Servers,
-    evidence: &ReplicationEvidence,
-    node: &NodeIdentity,
-) -> Result<(LaneConnection, ServerIdentity), Unavailable> {
+async fn connect(servers: &Servers) -> Result<(LaneConnection, ServerIdentity), Unavailable> {
     with_timeout(async {
         let (mut connection, primary) = servers.connect().await?;
         // Before anything commits: a connection belongs to one server, which cannot change its timeline.
-        let identity = continuity::check(&mut connection, evidence, node).await?;
+        let identity = continuity::check(&mut connection).await?;
         Ok(((connection, primary), identity))
     })
     .await

@@ -45,7 +45,6 @@ mod reserved_stock;
 mod revocation;
 mod rotation;
 mod search;
-mod server_identity;
 mod service_role;
 mod shared_limits;
 mod stock;

@@ -38,7 +38,7 @@ use super::lane::PgLane;
 use super::node_identity::{self, LEASE_S, NodeIdentity};
 use super::orders::ReadOrdersOp;
 use super::rate_limit_usage::CountRequestsOp;
-use super::replication::ReplicationEvidence;
+use super::replication::ReplicationCheck;
 use super::shared_limits::SharedLimits;
 use super::stock_claims::ClaimStockOp;
 use super::wallets::ReadWalletsOp;
@@ -65,7 +65,7 @@ pub struct PgNode {
     lease_renewed_at: Arc<Mutex<Instant>>,
     /// Held while the lease is renewed or ended.
     lease_lock: Arc<tokio::sync::Mutex<()>>,
-    replication: ReplicationEvidence,
+    replication: ReplicationCheck,
     claims: Batcher<ClaimStockOp>,
     retrievals: Batcher<RetrieveCodesOp>,
     orders: Batcher<ReadOrdersOp>,
@@ -96,7 +96,7 @@ impl PgNode {
             identity,
             lease_renewed_at: Arc::new(Mutex::new(Instant::now())),
             lease_lock: Arc::default(),
-            replication: ReplicationEvidence::default(),
+            replication: ReplicationCheck::default(),
         })
     }
 
@@ -170,20 +170,20 @@ impl PgNode {
         renewed_at.elapsed() < MAX_RENEWAL_AGE
     }
 
-    /// Checks whether commits wait for a standby. The result also decides whether a failover quarantines stock.
+    /// Checks whether commits wait for a standby.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer; the last result stays.
+    /// [`StoreError`] when the database does not answer; nothing is known after a while.
     #[boxed]
     pub async fn check_replication(&self) -> Result<Replication, StoreError> {
-        let evidence = self.replication.clone();
+        let check = self.replication.clone();
         self.database
             .on(ConnectionClass::Jobs)
-            .run(|pool| async move { evidence.check(&mut *pool.acquire().await?).await })
+            .run(|pool| async move { check.check(&mut *pool.acquire().await?).await })
             .await
     }
 
-    /// The result of the last check.
+    /// The result of the last check; unknown if it was long ago.
     #[must_use]
     pub fn replication(&self) -> Replication {
         self.replication.last()
@@ -265,15 +265,10 @@ impl PgNode {
 }
 
 /// Retries while a batch of a dead process still locks the lane's row.
-async fn open_lane(
-    servers: &Servers,
-    node: &NodeIdentity,
-    evidence: &ReplicationEvidence,
-    lane: i16,
-) -> Result<PgLane, RecoverError> {
+async fn open_lane(servers: &Servers, node: &NodeIdentity, lane: i16) -> Result<PgLane, RecoverError> {
     let started = Instant::now();
     loop {
-        match PgLane::open(servers, node, evidence, lane).await {
+        match PgLane::open(servers, node, lane).await {
             Err(RecoverError::Unavailable(reason)) if started.elapsed() < LANE_OPEN_TIMEOUT => {
                 warn!(lane, error.message = %reason, "cannot open lane yet, retrying");
                 tokio::time::sleep(LANE_RETRY_DELAY).await;
@@ -286,10 +281,9 @@ async fn open_lane(
 impl Store for PgNode {
     fn open_lane(&self, lane: u16) -> StoreFuture<'_, Result<Box<dyn LaneStore>, RecoverError>> {
         let (servers, node) = (self.database.session_servers(), self.identity.clone());
-        let evidence = self.replication.clone();
         let opening = self
             .database
-            .spawn(async move { Ok(open_lane(&servers, &node, &evidence, lane.cast_signed()).await) });
+            .spawn(async move { Ok(open_lane(&servers, &node, lane.cast_signed()).await) });
         Box::pin(async move {
             let lane = opening.await.map_err(Unavailable::from)??;
             Ok(Box::new(lane) as Box<dyn LaneStore>)

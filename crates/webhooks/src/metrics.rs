@@ -17,6 +17,7 @@ pub struct EndpointMetrics {
     log: AttemptLogMetrics,
     enabled: Gauge,
     failing: Gauge,
+    gone: Gauge,
     backlog_seconds: Gauge,
 }
 
@@ -32,6 +33,11 @@ impl EndpointMetrics {
             "webhook_endpoints_failing",
             "Enabled webhook endpoints that fail: the oldest delivery probes them and the others wait",
             self.failing.clone(),
+        );
+        registry.register(
+            "webhook_endpoints_gone",
+            "Webhook endpoints that are disabled because they responded with 410: they receive nothing until they are enabled again",
+            self.gone.clone(),
         );
         registry.register_with_unit(
             "webhook_backlog_age",
@@ -52,6 +58,7 @@ impl EndpointMetrics {
         let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.enabled.set(gauge(roster.enabled.len()));
         self.failing.set(gauge(roster.failing));
+        self.gone.set(gauge(roster.gone));
         let age = roster.backlog_age.as_secs();
         self.backlog_seconds.set(i64::try_from(age).unwrap_or(i64::MAX));
     }

@@ -34,7 +34,7 @@ pub(super) struct History {
 }
 
 impl Continuity {
-    fn observe(&self, history: History) {
+    pub(super) fn observe(&self, history: History) {
         // The lock orders the count before the next use of a connection to this server.
         let mut last = self.last.lock();
         if last.replace(history).is_some_and(|last| last != history) {
@@ -54,6 +54,13 @@ impl Continuity {
     pub(crate) async fn check(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         self.observe(read_history(connection).await?);
         Ok(())
+    }
+}
+
+impl History {
+    /// Whether the server was promoted after the other one was the primary: that one must not be used any more.
+    pub(super) const fn succeeds(self, other: Self) -> bool {
+        self.system_identifier == other.system_identifier && self.timeline > other.timeline
     }
 }
 

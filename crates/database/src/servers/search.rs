@@ -9,24 +9,28 @@ use sqlx::{ConnectOptions as _, PgConnection};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::ANSWER_TIMEOUT;
-use super::history::read_history;
+use super::history::{History, read_history};
 use crate::error::{describe, is_transient};
 
-/// How long other servers have to show a higher timeline after the first primary has answered.
+/// How long a standby that was promoted has to answer after the known primary has answered again.
 const RIVAL_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Asks all servers at once. The `known` primary is taken as soon as it answers, another one if none of the others shows a
-/// higher timeline: a former primary that was not shut down has a lower one.
+/// A server that accepts writes.
+pub(super) struct FoundPrimary {
+    pub(super) index: usize,
+    pub(super) history: History,
+    pub(super) connection: PgConnection,
+}
+
+/// Asks all servers at once. A successor of the `known` primary is taken as soon as it answers, else the known one
+/// itself. Without one, the server with the highest timeline is taken once all have answered: a former primary
+/// that was not shut down has a lower one.
 pub(super) async fn search(
     options: &[PgConnectOptions],
-    known: Option<usize>,
-) -> Result<(usize, PgConnection), sqlx::Error> {
-    let mut answers: FuturesUnordered<_> = options
-        .iter()
-        .enumerate()
-        .map(|(index, options)| Box::pin(async move { (index, ask(options).await) }))
-        .collect();
-    let mut found: Option<(i64, usize, PgConnection)> = None;
+    known: Option<(usize, History)>,
+) -> Result<FoundPrimary, sqlx::Error> {
+    let mut answers = ask_all(options, None);
+    let mut found: Option<FoundPrimary> = None;
     let mut failures = Vec::new();
     let mut end = None;
     loop {
@@ -38,29 +42,84 @@ pub(super) async fn search(
                 () = sleep_until(end) => None,
             },
         };
-        match answer {
+        let (index, answer) = match answer {
             None => break,
-            Some((index, Ok((_, connection)))) if known == Some(index) => return Ok((index, connection)),
-            Some((index, Ok((timeline, connection)))) => {
-                if found.as_ref().is_none_or(|(highest, ..)| *highest < timeline) {
-                    found = Some((timeline, index, connection));
-                }
-                end.get_or_insert_with(|| Instant::now() + RIVAL_TIMEOUT);
+            Some(answer) => answer,
+        };
+        let candidate = match answer {
+            Ok((history, connection)) => FoundPrimary {
+                index,
+                history,
+                connection,
+            },
+            Err(error) => {
+                failures.push((index, error));
+                continue;
             }
-            Some((index, Err(error))) => failures.push((index, error)),
+        };
+        match known {
+            Some((_, last)) if candidate.history.succeeds(last) => return Ok(candidate),
+            Some((last_index, _)) if index == last_index => {
+                end = Some(Instant::now() + RIVAL_TIMEOUT);
+                found = Some(candidate);
+            }
+            _ => {
+                let is_known = found
+                    .as_ref()
+                    .is_some_and(|found| known.is_some_and(|(last, _)| last == found.index));
+                let is_newer = found
+                    .as_ref()
+                    .is_none_or(|found| candidate.history.timeline > found.history.timeline);
+                if !is_known && is_newer {
+                    found = Some(candidate);
+                }
+            }
         }
     }
-    match found {
-        Some((_, index, connection)) => Ok((index, connection)),
-        None => Err(no_primary(options, failures)),
-    }
+    found.ok_or_else(|| no_primary(options, failures))
 }
 
-async fn ask(options: &PgConnectOptions) -> Result<(i64, PgConnection), sqlx::Error> {
+/// Asks the servers other than the known primary, which still answers, for its successor: a primary that was cut off from the tool
+/// that promotes does not know that it has one.
+pub(super) async fn find_successor(
+    options: &[PgConnectOptions],
+    (known, history): (usize, History),
+) -> Option<FoundPrimary> {
+    let mut answers = ask_all(options, Some(known));
+    while let Some((index, answer)) = answers.next().await {
+        if let Ok((found, connection)) = answer
+            && found.succeeds(history)
+        {
+            return Some(FoundPrimary {
+                index,
+                history: found,
+                connection,
+            });
+        }
+    }
+    None
+}
+
+type Answer = (usize, Result<(History, PgConnection), sqlx::Error>);
+
+fn ask_all(
+    options: &[PgConnectOptions],
+    except: Option<usize>,
+) -> FuturesUnordered<impl Future<Output = Answer>> {
+    let asked = options
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| Some(*index) != except);
+    asked
+        .map(|(index, options)| Box::pin(async move { (index, ask(options).await) }))
+        .collect()
+}
+
+async fn ask(options: &PgConnectOptions) -> Result<(History, PgConnection), sqlx::Error> {
     let answer = timeout(ANSWER_TIMEOUT, async {
         let mut connection = options.connect().await?;
-        let timeline = read_history(&mut connection).await?.timeline;
-        Ok((timeline, connection))
+        let history = read_history(&mut connection).await?;
+        Ok((history, connection))
     });
     answer.await.unwrap_or_else(|_| {
         Err(io::Error::new(

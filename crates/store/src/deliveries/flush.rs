@@ -132,6 +132,8 @@ async fn write_progress(
             AND p.lease = $2
             AND p.leased_by = $12
             AND p.incarnation = $13
+            -- Events that the database has lost were delivered: the next owner of the lease sends those that get their numbers.
+            AND $3 <= COALESCE((SELECT f.last_number FROM feeds AS f WHERE f.partner_id = p.partner_id), 0)
          RETURNING p.partner_id AS "partner_id: PartnerId""#,
         holder.webhook_id as _,
         holder.lease.0,

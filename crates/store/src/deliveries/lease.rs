@@ -32,6 +32,8 @@ pub struct EndpointRoster {
     pub enabled: HashSet<WebhookId>,
     /// Number of enabled endpoints that are failing.
     pub failing: usize,
+    /// Number of endpoints that are disabled because of a 410.
+    pub gone: usize,
     /// Age of the oldest event after the cursor of any enabled endpoint.
     pub backlog_age: Duration,
     pub nodes: usize,
@@ -147,12 +149,14 @@ impl PgNode {
     pub async fn load_endpoint_roster(&self) -> Result<EndpointRoster, Unavailable> {
         let loaded = self.delivery_database().run(move |pool| async move {
             let rows = list_enabled(&pool).await?;
-            let nodes = sqlx::query_scalar!(
-                r#"SELECT count(*) AS "count!" FROM nodes WHERE is_lease_live_v1(lease_until, renewed_at)"#
+            let counts = sqlx::query!(
+                r#"SELECT (SELECT count(*) FROM nodes WHERE is_lease_live_v1(lease_until, renewed_at)) AS "nodes!",
+                          (SELECT count(*) FROM webhooks WHERE disabled_reason = 'GONE') AS "gone!""#
             );
-            let nodes = nodes.fetch_one(&pool).await?;
+            let counts = counts.fetch_one(&pool).await?;
             let mut roster = EndpointRoster {
-                nodes: usize::try_from(nodes).unwrap_or(1).max(1),
+                nodes: usize::try_from(counts.nodes).unwrap_or(1).max(1),
+                gone: usize::try_from(counts.gone).unwrap_or_default(),
                 ..EndpointRoster::default()
             };
             for row in rows {
