@@ -18,9 +18,10 @@ const unknown: Order["status"] = "SHIPPED";
 const paid: operator["schemas"]["Payout"]["status"] = "PAID";
 assert.ok(delivered && unknown && paid);
 
-// The kind of an event determines its data.
+// The kind of an event determines its data. An event of a kind that this client does not know is an event all the same.
 function refunded(event: components["schemas"]["Event"]): number | undefined {
-    return event.event === "order.refunded" ? event.data.refund.amount : undefined;
+    if (event.event !== "order.refunded") return undefined;
+    return (event.data as components["schemas"]["OrderRefundedEvent"]["data"]).refund.amount;
 }
 assert.equal(typeof refunded, "function");
 

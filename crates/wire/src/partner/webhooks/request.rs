@@ -28,7 +28,7 @@ struct WebhookFields {
     /// URL of the endpoint: https to a public host. In the sandbox also http to the local machine.
     /// Another scheme, host or port than before replaces the secret.
     #[serde(default)]
-    #[schema(value_type = Option<HttpUrl>, nullable = false)]
+    #[schema(value_type = Option<HttpUrl>)]
     url: Option<String>,
     /// Events to subscribe to. By default all that v1 began with: `order.created`, `order.processing`, `order.delivered`,
     /// `order.partially_delivered`, `order.cancelled`, `order.refunded`, `voucher.issued`. An event that is added later is sent to
@@ -45,7 +45,6 @@ struct WebhookFields {
     /// Endpoint to update; it keeps its URL if none is given. Without it, the endpoint with this URL is updated or a new one is
     /// registered.
     #[serde(default)]
-    #[schema(nullable = false)]
     webhook_id: Option<WebhookId>,
 }
 
@@ -54,29 +53,16 @@ struct WebhookFields {
 #[serde(transparent)]
 pub struct PutWebhookBody(JsonObject<WebhookFields>);
 
-impl PutWebhookBody {
-    const ALTERNATIVES: [Alternative; 2] = [
-        Alternative {
-            name: "WebhookRegistration",
-            description: "An endpoint to register, or to update if one has this URL.",
-            required: &["url"],
-            optional: &["events", "description", "enabled"],
-        },
-        Alternative {
-            name: "WebhookUpdate",
-            description: "An endpoint to update.",
-            required: &["webhook_id"],
-            optional: &["url", "events", "description", "enabled"],
-        },
-    ];
-}
-
 impl utoipa::PartialSchema for PutWebhookBody {
     fn schema() -> RefOr<Schema> {
-        one_of(
-            &Self::ALTERNATIVES,
-            "The endpoint to register or update: by its URL, or by its ID.",
-        )
+        let mut schema = WebhookFields::schema();
+        if let RefOr::T(Schema::Object(fields)) = &mut schema {
+            fields.description =
+                Some("The endpoint to register or update: by its URL, or by its ID.".to_owned());
+            // One of the two is required. Alternatives would exclude `null` for the other, which clients send for a missing field.
+            fields.min_properties = Some(1);
+        }
+        schema
     }
 }
 
@@ -86,7 +72,7 @@ impl ToSchema for PutWebhookBody {
     }
 
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        add_alternatives::<WebhookFields>(&Self::ALTERNATIVES, schemas);
+        WebhookFields::schemas(schemas);
     }
 }
 
@@ -339,23 +325,14 @@ mod tests {
     }
 
     #[test]
-    fn schema_requires_the_url_or_the_id() {
-        let mut schemas = Vec::new();
-        PutWebhookBody::schemas(&mut schemas);
-        let required = schemas.iter().filter_map(|(name, schema)| match schema {
-            RefOr::T(Schema::Object(form)) if name.starts_with("Webhook") && name != "WebhookId" => {
-                Some((name.as_str(), form.required.clone()))
-            }
-            _ => None,
-        });
-        let required: Vec<_> = required.collect();
-        assert_eq!(
-            required,
-            [
-                ("WebhookRegistration", vec!["url".to_owned()]),
-                ("WebhookUpdate", vec!["webhook_id".to_owned()])
-            ]
-        );
+    fn schema_excludes_an_empty_request_and_permits_null() {
+        let RefOr::T(Schema::Object(schema)) = <PutWebhookBody as utoipa::PartialSchema>::schema() else {
+            panic!("expected an object");
+        };
+        assert_eq!(schema.min_properties, Some(1));
+        assert!(schema.required.is_empty());
+        let webhook_id = serde_json::to_string(&schema.properties["webhook_id"]).unwrap();
+        assert!(webhook_id.contains("null"), "{webhook_id}");
     }
 
     #[test]
