@@ -145,11 +145,11 @@ async fn poll_changes(service: &web::Data<Service>) -> Infallible {
 }
 
 async fn log_suppressed_refusals(service: &Service) -> Infallible {
-    every(REFUSAL_INTERVAL, "cannot log suppressed refusals", async || {
+    let mut tick = ticker(REFUSAL_INTERVAL);
+    loop {
+        tick.tick().await;
         service.refusals.log_suppressed(service.clock.monotonic());
-        Ok(())
-    })
-    .await
+    }
 }
 
 async fn purge(service: &Service) -> Infallible {

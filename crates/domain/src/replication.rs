@@ -9,7 +9,7 @@ use serde::Serialize;
 pub enum Replication {
     /// `VOUCHSAFE_DURABILITY` is `local`: not checked.
     NotRequired,
-    /// Not checked yet.
+    /// Not checked within the last seconds.
     #[default]
     Unknown,
     /// Commits wait for a synchronous standby, and one is connected.
@@ -36,7 +36,7 @@ impl Replication {
     pub const fn describe(self) -> &'static str {
         match self {
             Self::NotRequired => "replication is not required",
-            Self::Unknown => "replication was not checked yet",
+            Self::Unknown => "replication was not checked within the last seconds",
             Self::Synchronous => "commits wait for a synchronous standby",
             Self::NoNames => "synchronous_standby_names is empty: commits are acknowledged without a standby",
             Self::NotAwaited => {

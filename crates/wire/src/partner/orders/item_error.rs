@@ -6,7 +6,7 @@ use vouchsafe_domain::product::ProductId;
 use crate::error_body::{ErrorDetail, InvalidRequest};
 use crate::error_code::Code;
 
-/// Quantities that a refusal discloses: the largest one in stock. Only operators see exact levels.
+/// Quantities that a refusal discloses: the largest one in stock, so that large levels stay unknown.
 const DISCLOSED_QUANTITIES: [u32; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
 /// The error of an order that cannot be priced: the code is that of the first reason, the details name every item.
@@ -47,7 +47,7 @@ pub fn insufficient_inventory(
             format!(
                 "fewer than {requested} vouchers of product {product_id} are in stock; order less or another product"
             ),
-            "nothing in stock".to_owned(),
+            "no smaller quantity is in stock".to_owned(),
         ),
     };
     InvalidRequest {
