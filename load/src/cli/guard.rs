@@ -23,7 +23,7 @@ pub(crate) struct GuardArgs {
     /// Earlier service program, for example of the last release: both are counted and compared
     #[arg(long, value_name = "FILE", conflicts_with = "record")]
     against: Option<PathBuf>,
-    /// Record of counts: growth fails, and counts that fell are written to it
+    /// Record of counts: growth fails, and counts that fell or are new are written to it
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Write all counts to the record, for a deliberate growth or another toolchain
@@ -100,7 +100,7 @@ pub(crate) fn command(args: &GuardArgs) -> anyhow::Result<Verdict> {
     }
 }
 
-/// Compares with the record, and lowers it.
+/// Compares with the record, and ratchets it.
 fn check(
     out: &mut impl std::io::Write,
     mut record: Record,
@@ -122,11 +122,11 @@ fn check(
         writeln!(out, "{comparison}")?;
     }
     let [change, release] = comparisons.map(|comparison| comparison.verdict());
-    if record.lower_to(counts) {
+    if record.ratchet(counts) {
         record.write(path)?;
         writeln!(
             out,
-            "counts fell and are written to {}: commit it",
+            "counts that fell or are new are written to {}: commit it",
             path.display()
         )?;
     }

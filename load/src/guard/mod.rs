@@ -27,8 +27,55 @@ use crate::deployment::seed::{DENOMINATION, SeedData, product_id, seed};
 use crate::resources::database::DatabaseSettings;
 use crate::statistics::Spread;
 
-/// Loads of a round: connections, and orders of each.
-const LOADS: [(usize, usize); 3] = [(1, 96), (16, 16), (256, 2)];
+/// Orders of a round that are placed together.
+#[derive(Clone, Copy)]
+struct Load {
+    /// Ending of its figures.
+    name: &'static str,
+    connections: usize,
+    /// Orders of each connection.
+    orders: usize,
+    sku: Sku,
+}
+
+#[derive(Clone, Copy)]
+enum Sku {
+    /// All connections order one voucher of the same SKU.
+    Hot,
+    /// Each connection has a SKU of its own and orders a whole chunk, so that a claim of a single chunk is
+    /// counted with each order.
+    Small,
+}
+
+const LOADS: [Load; 4] = [
+    Load::new("1", 1, 96, Sku::Hot),
+    Load::new("16", 16, 16, Sku::Hot),
+    Load::new("256", 256, 2, Sku::Hot),
+    Load::new("64_skus", SMALL_SKUS, 2, Sku::Small),
+];
+
+impl Load {
+    const fn new(name: &'static str, connections: usize, orders: usize, sku: Sku) -> Self {
+        Self {
+            name,
+            connections,
+            orders,
+            sku,
+        }
+    }
+
+    /// Body of the orders of a connection.
+    fn order(&self, connection: usize) -> Bytes {
+        let (sku, quantity) = match self.sku {
+            Sku::Hot => (0, 1),
+            Sku::Small => (1 + connection, CHUNK_OF_SMALL_SKU),
+        };
+        let product = product_id(sku);
+        let item =
+            format!(r#"{{"product_id":"{product}","denomination":{DENOMINATION},"quantity":{quantity}}}"#);
+        Bytes::from(format!(r#"{{"items":[{item}]}}"#))
+    }
+}
 
 /// Orders of each connection before a measurement: its buffers have grown, and the service knows partner and SKU.
 const WARM_UP_ORDERS: usize = 1;
@@ -46,7 +93,12 @@ const ROUNDS: usize = 3;
 
 /// Vouchers and balance: more than all rounds need.
 const VOUCHERS: u64 = 20_000;
+const VOUCHERS_OF_SMALL_SKU: u64 = 320;
 const USD: u64 = 900_000_000;
+
+const SMALL_SKUS: usize = 64;
+/// Length of the chunks into which the service splits the import of a small SKU.
+const CHUNK_OF_SMALL_SKU: u64 = 16;
 
 /// Measurement of the idle service in each round, after the work that follows a load.
 const SETTLING_TIME: Duration = Duration::from_secs(2);
@@ -58,7 +110,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// Settings of the counted service: one of each thread, so that a batch is never divided.
 const ENVIRONMENT: [(&str, &str); 2] = [("VOUCHSAFE_LANES", "1"), ("VOUCHSAFE_HTTP_WORKERS", "1")];
 
-/// Counts by figure and number of connections, such as `instructions.16`; all but those of the idle service are per order.
+/// Counts by figure and load, such as `instructions.16`; all but those of the idle service are per order.
 pub type Counts = BTreeMap<String, f64>;
 
 /// What determines counts besides the source.
@@ -117,7 +169,9 @@ pub async fn count_orders(
     let valgrind = callgrind::valgrind_version().context("valgrind is not installed")?;
     let mut deployment = TestDeployment::start(program).await?;
     let build = deployment.build_info().await?;
-    let partners = seed(deployment.operator(), &SeedData::even(1, VOUCHERS, 1, USD)).await?;
+    let mut seed_data = SeedData::even(1 + SMALL_SKUS, VOUCHERS_OF_SMALL_SKU, 1, USD);
+    seed_data.skus[0].vouchers = VOUCHERS;
+    let partners = seed(deployment.operator(), &seed_data).await?;
     let partner = partners.into_iter().next().context("no partner was created")?;
     prepare_server(&deployment.postgres()?.superuser_options()).await?;
     deployment.shut_down()?;
@@ -163,27 +217,27 @@ struct Session {
 impl Session {
     async fn count(&mut self, report_progress: &mut impl FnMut(&str)) -> anyhow::Result<Counts> {
         for load in LOADS {
-            report_progress(&format!("warming up, {} connections", load.0));
+            report_progress(&format!("warming up, load {}", load.name));
             self.measure(load).await?;
         }
-        let mut loaded: BTreeMap<usize, Vec<Reading>> = BTreeMap::new();
+        let mut loaded: BTreeMap<&str, Vec<Reading>> = BTreeMap::new();
         let (mut idle, mut overloaded) = (Vec::new(), Vec::new());
         for round in 1..=ROUNDS {
             report_progress(&format!("round {round}, idle"));
             idle.push(self.measure_idle().await?);
             for load in LOADS {
-                let (connections, _) = load;
-                if overloaded.contains(&connections) {
+                let name = load.name;
+                if overloaded.contains(&name) {
                     continue;
                 }
-                report_progress(&format!("round {round}, {connections} connections"));
+                report_progress(&format!("round {round}, load {name}"));
                 if let Some(reading) = self.measure(load).await? {
-                    loaded.entry(connections).or_default().push(reading);
+                    loaded.entry(name).or_default().push(reading);
                 } else {
                     report_progress(&format!(
-                        "not counted: {connections} connections overload the service on this machine"
+                        "not counted: load {name} is too much for the service on this machine"
                     ));
-                    overloaded.push(connections);
+                    overloaded.push(name);
                 }
             }
         }
@@ -202,30 +256,29 @@ impl Session {
     /// Places the orders of a load on new connections, which are warm when the count begins. `None` if the
     /// service refused one at first: its deadlines are in seconds, and a busy machine needs many for a large
     /// batch under callgrind.
-    async fn measure(&mut self, (connections, each): (usize, usize)) -> anyhow::Result<Option<Reading>> {
-        let mut clients: Vec<_> = (0..connections)
+    async fn measure(&mut self, load: Load) -> anyhow::Result<Option<Reading>> {
+        let mut clients: Vec<_> = (0..load.connections)
             .map(|_| self.client.new_connection().with_timeout(TIMEOUT))
             .collect();
-        self.place(&mut clients, WARM_UP_ORDERS).await?;
+        self.place(&mut clients, load, WARM_UP_ORDERS).await?;
         self.read(Duration::ZERO).await?;
         let begun = Instant::now();
-        let refusals = self.place(&mut clients, each).await?;
+        let refusals = self.place(&mut clients, load, load.orders).await?;
         let reading = self.read(begun.elapsed()).await?;
         Ok((refusals == 0).then_some(reading))
     }
 
     /// Places this number of orders on each connection, each until it is sold; returns the number of refusals.
-    async fn place(&mut self, clients: &mut [PartnerClient], each: usize) -> anyhow::Result<u32> {
-        let body = Bytes::from(format!(
-            r#"{{"items":[{{"product_id":"{}","denomination":{DENOMINATION},"quantity":1}}]}}"#,
-            product_id(0)
-        ));
+    async fn place(&mut self, clients: &mut [PartnerClient], load: Load, each: usize) -> anyhow::Result<u32> {
         let each = each as u64;
         let first_keys = (self.placed..).step_by(usize::try_from(each)?);
         let orders = clients
             .iter_mut()
+            .enumerate()
             .zip(first_keys)
-            .map(|(client, first)| place_in_turn(client, &body, first..first + each));
+            .map(|((connection, client), first)| {
+                place_in_turn(client, load.order(connection), first..first + each)
+            });
         let refusals = try_join_all(orders).await?;
         self.placed += clients.len() as u64 * each;
         Ok(refusals.into_iter().sum())
@@ -246,7 +299,7 @@ impl Session {
 ///
 /// How much of that work is in an interval is known from its statements: a starved service polls less often
 /// than an idle one, so that time is no measure of it.
-fn medians(idle: &[Reading], loaded: &BTreeMap<usize, Vec<Reading>>) -> Counts {
+fn medians(idle: &[Reading], loaded: &BTreeMap<&str, Vec<Reading>>) -> Counts {
     let background: BTreeSet<i64> = idle
         .iter()
         .flat_map(|reading| reading.database.calls.keys().copied())
@@ -262,19 +315,19 @@ fn medians(idle: &[Reading], loaded: &BTreeMap<usize, Vec<Reading>>) -> Counts {
         };
         let per_second = median(&mut idle.iter().map(|reading| count(reading) / reading.seconds));
         counts.extend(per_second.map(|rate| (format!("idle_{name}_per_s"), rate)));
-        for (connections, readings) in loaded {
+        for (load, readings) in loaded {
             let per_order = |reading: &Reading| {
                 (count(reading) - idle_count * reading.count_calls(&background)) / reading.orders as f64
             };
             let per_order = median(&mut readings.iter().map(per_order));
-            counts.extend(per_order.map(|count| (format!("{name}.{connections}"), count)));
+            counts.extend(per_order.map(|count| (format!("{name}.{load}"), count)));
         }
     }
     counts
 }
 
 /// Places one order after the other, each until it is sold; returns the number of refusals.
-async fn place_in_turn(client: &mut PartnerClient, body: &Bytes, keys: Range<u64>) -> anyhow::Result<u32> {
+async fn place_in_turn(client: &mut PartnerClient, body: Bytes, keys: Range<u64>) -> anyhow::Result<u32> {
     let mut refusals = 0;
     for key in keys {
         let key = format!("guard-{key:08}");
@@ -321,7 +374,7 @@ mod tests {
         // The first round was starved; the last one was disturbed.
         let loaded = [(1_050, 1), (1_200, 4), (9_999, 4)];
         let loaded = loaded.map(|(instructions, polls)| reading(instructions, [polls, 10], 10));
-        let counts = medians(&idle, &[(16, loaded.to_vec())].into());
+        let counts = medians(&idle, &[("16", loaded.to_vec())].into());
         assert_eq!(counts["idle_instructions_per_s"], 100.0);
         assert_eq!(counts["idle_statements_per_s"], 2.0);
         assert_eq!((counts["instructions.16"], counts["statements.16"]), (100.0, 1.0));
