@@ -62,29 +62,30 @@ pub(super) enum Acceptance {
 }
 
 impl OrderChecks {
+    /// What an order counts against; no counter is read yet.
+    pub(super) fn new(OrderCaps { caps, family_id }: &OrderCaps, total: Money, at: OffsetDateTime) -> Self {
+        Self {
+            spend: caps.spend_checks(total, *family_id, at),
+            rate: caps.rate_checks(total),
+            pending: caps.pending_checks(total),
+            is_rate_exceeded: false,
+        }
+    }
+
     /// Reads the counters of every order. `Ok(Err(_))`: a cap on spend does not permit the order.
     pub(super) async fn read(
+        &mut self,
         engine: &Engine,
         partner_id: PartnerId,
-        OrderCaps { caps, family_id }: &OrderCaps,
-        (total, at): (Money, OffsetDateTime),
         deadline: &DecisionDeadline,
-    ) -> Result<Result<Self, CapExceeded>, FlowError> {
-        let spend = caps.spend_checks(total, *family_id, at);
-        let rate = caps.rate_checks(total);
-        let pending = caps.pending_checks(total);
-        let all = [&spend[..], &rate].concat();
+    ) -> Result<Result<(), CapExceeded>, FlowError> {
+        let all = [&self.spend[..], &self.rate].concat();
         let used = usage(engine, partner_id, &all, deadline).await?;
-        let (used_spend, used_rate) = used.split_at_checked(spend.len()).ok_or(FlowError::Unavailable)?;
-        if let Some(exceeded) = CapCheck::first_exceeded(&spend, used_spend) {
-            return Ok(Err(exceeded));
-        }
-        Ok(Ok(Self {
-            is_rate_exceeded: CapCheck::first_exceeded(&rate, used_rate).is_some(),
-            spend,
-            rate,
-            pending,
-        }))
+        let (used_spend, used_rate) = used
+            .split_at_checked(self.spend.len())
+            .ok_or(FlowError::Unavailable)?;
+        self.is_rate_exceeded = CapCheck::first_exceeded(&self.rate, used_rate).is_some();
+        Ok(CapCheck::first_exceeded(&self.spend, used_spend).map_or(Ok(()), Err))
     }
 
     /// Whether the order must wait for approval.

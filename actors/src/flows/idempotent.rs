@@ -22,7 +22,7 @@ use crate::ports::record::{Record, StaleReason};
 use crate::supervisor::{DecisionDeadline, DecisionError};
 
 /// How often a request is decided if each commit finds a conflict.
-const MAX_DECISIONS: u32 = 3;
+const MAX_DECISIONS: u32 = 4;
 
 /// How long a request waits for an earlier one with its key (contract §5).
 pub(super) const KEY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -53,6 +53,8 @@ pub(super) struct DecisionAttempt {
     pub(super) deadline: DecisionDeadline,
     /// How often a commit found that held vouchers were gone.
     pub(super) stock_conflicts: u32,
+    /// How often a commit found a cap of the partner exceeded.
+    pub(super) cap_conflicts: u32,
 }
 
 /// The state of an acquired key.
@@ -122,6 +124,7 @@ pub(super) async fn run<E: From<FlowError>>(
     let mut attempt = DecisionAttempt {
         deadline: DecisionDeadline::start(),
         stock_conflicts: 0,
+        cap_conflicts: 0,
     };
     for _ in 0..MAX_DECISIONS {
         let decision = decide(&attempt).await;
@@ -137,6 +140,7 @@ pub(super) async fn run<E: From<FlowError>>(
             CommitResult::Replayed(response) => return Ok(KeyedResponse::replayed(response)),
             CommitResult::Stale(stale, returned) => {
                 attempt.stock_conflicts += u32::from(stale.is_stock_suspect());
+                attempt.cap_conflicts += u32::from(stale == StaleReason::Cap);
                 returned
             }
         };

@@ -4,10 +4,10 @@
 //! |---|---|---|
 //! | acquire the key | key, admission permit | nothing |
 //! | price the lines | the order with its total | nothing |
-//! | read what the partner has used of its caps on spend and order rate, if it has some | the counters | nothing |
+//! | after a commit that found a cap exceeded: read what the partner has used of its caps on spend and order rate | the counters | nothing |
 //! | count the partner's earlier orders, if the approval rule needs it | the count | nothing |
 //! | hold the money, then the vouchers, SKU by SKU in sort order | holds | nothing |
-//! | read what the partner has used of its caps on pending orders, if it has some and the order waits | the counters | nothing |
+//! | after a commit that found a cap exceeded, if the order waits: read what the partner has used of its caps on pending orders | the counters | nothing |
 //! | submit the record | the lane owns everything | nothing |
 //! | commit | holds settled | order, allocations, debit, ledger entry, response under its key, events |
 //! | respond | nothing | the same |
@@ -146,19 +146,25 @@ pub async fn place_order(
                 .for_each(|sku| engine.inventory.invalidate(sku));
         }
         let at = engine.clock.now();
-        let checks = match &command.caps {
-            None => OrderChecks::default(),
-            // Boxed: orders without caps do not carry its future.
-            Some(caps) => {
-                let (partner_id, order) = (command.partner_id, (priced.total, at));
-                let checks = OrderChecks::read(engine, partner_id, caps, order, &attempt.deadline);
-                Box::pin(checks).await?.map_err(PlaceOrderError::Cap)?
-            }
-        };
+        let mut checks = command.caps.as_ref().map_or_else(OrderChecks::default, |caps| {
+            OrderChecks::new(caps, priced.total, at)
+        });
+        // The commit verifies the caps of all orders of its batch at once: most orders need no counters before it.
+        let has_reached_cap = attempt.cap_conflicts > 0;
+        if has_reached_cap {
+            // Boxed: other orders do not carry its future.
+            let permitted = Box::pin(checks.read(engine, command.partner_id, &attempt.deadline));
+            permitted.await?.map_err(PlaceOrderError::Cap)?;
+        }
         let needs_approval = checks.is_rate_exceeded();
         let decision = decide(engine, &command, &priced, (at, needs_approval), &attempt.deadline).await?;
         let acceptance = decision.acceptance();
-        if acceptance.is_some_and(|acceptance| checks.has_pending(acceptance)) {
+        if acceptance.is_none() && !has_reached_cap {
+            // No commit verifies the caps of a refused order; a cap, which stores nothing under the key, comes first.
+            let permitted = Box::pin(checks.read(engine, command.partner_id, &attempt.deadline));
+            permitted.await?.map_err(PlaceOrderError::Cap)?;
+        }
+        if has_reached_cap && acceptance.is_some_and(|acceptance| checks.has_pending(acceptance)) {
             // Under the hold of the money: a slow read delays only orders that need the same money. Boxed as above.
             let exceeded = checks.find_pending_exceeded(engine, command.partner_id, &attempt.deadline);
             if let Some(exceeded) = Box::pin(exceeded).await? {

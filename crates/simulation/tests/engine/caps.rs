@@ -1,6 +1,7 @@
 //! Caps of partners: when their counters are read.
 
 use vouchsafe_actors::flows::{FlowError, PlaceOrderError};
+use vouchsafe_domain::partner::approval_rule::Thresholds;
 use vouchsafe_domain::partner::caps::Caps;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::walk::{OrderReply, OrderRequest};
@@ -15,29 +16,48 @@ simulation_tests! {
         assert_eq!((sim.db.cap_reads(), sim.db.commits_sent()), (0, 1));
     }
 
-    async fn pending_order_beyond_the_cap_is_refused_before_its_commit(sim, node, gifts: 9) {
+    async fn counters_are_read_only_after_a_commit_found_a_cap_exceeded(sim, node, gifts: 9) {
         let placed = node.place_order(&capped_request("k1", "bought", 1)).await;
         assert!(placed.expect_new().starts_with("PENDINGVENDOR"));
-        assert_eq!((sim.db.cap_reads(), sim.db.commits_sent()), (1, 1));
+        assert_eq!((sim.db.cap_reads(), sim.db.commits_sent()), (0, 1));
         let refused = node.place_order(&capped_request("k2", "bought", 1)).await;
-        let OrderReply::Rejected(PlaceOrderError::Cap(exceeded)) = refused else {
-            panic!("{}", refused.describe());
-        };
-        assert_eq!(exceeded.used, 1);
-        assert_eq!((sim.db.cap_reads(), sim.db.commits_sent()), (2, 1));
+        assert_eq!(cap_use(&refused), 1);
+        assert_eq!((sim.db.cap_reads(), sim.db.commits_sent()), (1, 2));
+    }
+
+    async fn cap_comes_before_a_refusal_that_is_stored(sim, node, gifts: 9) {
+        let request = |key, quantity| order_request(ALICE, key, "gift", quantity).with_caps(Caps {
+            spend_per_day: Thresholds([(build::usd(), build::minor(2_000))].into()),
+            ..Caps::default()
+        });
+        assert!(node.place_order(&request("k1", 1)).await.expect_new().starts_with("DELIVERED"));
+        assert_eq!(sim.db.cap_reads(), 0);
+        // More than the stock: the refusal would be stored under the key, and the cap is the earlier reason.
+        let refused = node.place_order(&request("k2", 10)).await;
+        assert_eq!(cap_use(&refused), 1_000);
+        assert_eq!((sim.db.cap_reads(), sim.db.commits_sent()), (1, 1));
     }
 
     async fn failed_read_of_pending_counters_releases_the_holds() {
         let (sim, node) = setup().await;
+        assert!(node.place_order(&capped_request("k1", "bought", 1)).await.expect_new().starts_with("PENDINGVENDOR"));
         sim.db.fail_cap_reads(1);
-        let request = capped_request("k", "bought", 1);
-        let failed = node.place_order(&request).await;
+        let failed = node.place_order(&capped_request("k2", "bought", 1)).await;
         assert_eq!(failed.error(), Some(&FlowError::Unavailable), "{}", failed.describe());
         assert_settled(&sim, &node).await;
-        assert!(node.place_order(&request).await.expect_new().starts_with("PENDINGVENDOR"));
-        assert_eq!(sim.balance(ALICE), 9_000);
-        assert_eq!(sim.db.wallet(build::usd_wallet(ALICE)).unwrap().pending_orders, build::minor(1_000));
+        let placed = node.place_order(&capped_request("k2", "bought", 2)).await;
+        assert!(placed.expect_new().starts_with("PENDINGVENDOR"));
+        assert_eq!(sim.balance(ALICE), 8_000);
+        assert_eq!(sim.db.wallet(build::usd_wallet(ALICE)).unwrap().pending_orders, build::minor(2_000));
     }
+}
+
+/// What the partner had used of the cap that refused the order.
+fn cap_use(refused: &OrderReply) -> i64 {
+    let OrderReply::Rejected(PlaceOrderError::Cap(exceeded)) = refused else {
+        panic!("{}", refused.describe());
+    };
+    exceeded.used
 }
 
 fn capped_request(key: &str, product: &str, pending_orders: u32) -> OrderRequest {
