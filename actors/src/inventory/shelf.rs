@@ -143,6 +143,7 @@ impl Shelf {
                 held.push(chunk.voucher_at(position));
             }
         });
+        assert!(held.len() == quantity, "counted vouchers are there to be taken");
         self.held += quantity;
         // The order in which an order shows its vouchers, now and whenever it is read: by expiry, then by id, across
         // chunks.
@@ -199,7 +200,8 @@ impl Shelf {
         });
         self.free
             .insert_all(vouchers.map(|voucher| chunk.position_of(&voucher)));
-        self.chunks.insert(claimed.chunk_id, chunk);
+        let earlier = self.chunks.insert(claimed.chunk_id, chunk);
+        assert!(earlier.is_none(), "a loaded chunk was claimed again");
     }
 
     /// Reports that stock with earliest expiry `expiry` can be claimed.

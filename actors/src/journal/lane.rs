@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use tracing::{Instrument as _, error, info, warn};
 
 use super::batch::Batch;
+use super::checks::{check_records, check_verdicts};
 use super::metrics::LaneMetrics;
 use super::submission::{RecordOutcome, Submission};
 use crate::delivery::commit_notifier::CommitNotifier;
@@ -230,9 +231,11 @@ impl Lane {
 
     async fn try_write(&mut self, records: &[Record]) -> WriteResult {
         self.batch_number += 1;
+        check_records(records);
         let written = self.commit(records).await;
         match written {
             Ok(verdicts) => {
+                check_verdicts(records, &verdicts);
                 if self.metrics.record_written() {
                     info!(lane = self.number, "batches are written again");
                 }

@@ -9,6 +9,7 @@
 //! arrive in order, and two lanes of a node never wait for the same wallet.
 
 mod batch;
+mod checks;
 mod commit_health;
 mod lane;
 mod metrics;

@@ -123,7 +123,11 @@ impl Purse {
     }
 
     /// Applies the state that a commit returned; an older state is ignored.
-    pub const fn apply_commit(&mut self, state: WalletState) {
+    pub fn apply_commit(&mut self, state: WalletState) {
+        assert!(
+            state.balance >= Amount::ZERO,
+            "a commit never leaves a wallet below zero"
+        );
         if state.sequence > self.newest.sequence {
             self.newest = state;
             self.updated_since_read = true;

@@ -163,8 +163,14 @@ impl FreeVouchers {
     /// The first offset of the run that starts right after a position.
     fn run_after(&mut self, position: VoucherPosition) -> Option<&mut u32> {
         let (last, first) = self.runs.range_mut(position..).next()?;
-        let adjoins = last.is_same_run(position) && *first - 1 == position.offset;
-        adjoins.then_some(first)
+        if !last.is_same_run(position) {
+            return None;
+        }
+        assert!(
+            *first > position.offset,
+            "a voucher that is free already was freed"
+        );
+        (*first - 1 == position.offset).then_some(first)
     }
 
     /// Removes all vouchers of these chunks.
@@ -241,6 +247,12 @@ mod tests {
         assert_eq!(free.runs.len(), 1);
         taken.into_iter().rev().for_each(|position| free.insert(position));
         assert_eq!((free.runs.len(), free.len()), (1, 9));
+    }
+
+    #[test]
+    #[should_panic(expected = "free already")]
+    fn voucher_is_not_free_twice() {
+        full().insert(position(0, 1, 4));
     }
 
     proptest! {
