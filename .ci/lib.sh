@@ -94,8 +94,8 @@ print(*(listener.getsockname()[1] for listener in sockets))
 PYTHON
 }
 
-# start_service: starts a sandbox service of the program $VOUCHSAFE on an empty data directory and free loopback ports, without
-# rate limits, and exports PARTNER_URL, DOCS_URL, ADMIN_URL, DATA_DIR, VOUCHSAFE_API_KEY, VOUCHSAFE_API_SECRET and OPERATOR_TOKEN.
+# start_service [SETTING=VALUE...]: starts a sandbox service of the program $VOUCHSAFE on an empty data directory and free loopback ports,
+# without rate limits, and exports PARTNER_URL, DOCS_URL, ADMIN_URL, DATA_DIR, VOUCHSAFE_API_KEY, VOUCHSAFE_API_SECRET and OPERATOR_TOKEN.
 # It is stopped when the script exits.
 start_service() {
     local partner admin limit since=$SECONDS
@@ -109,7 +109,7 @@ start_service() {
     for limit in ORDERS GENERAL AUTH VOUCHERS; do
         export "VOUCHSAFE_LIMIT_$limit=1000000/60"
     done
-    env -u DATABASE_URL "$VOUCHSAFE" serve --data-dir "$DATA_DIR" --http-addr "127.0.0.1:$partner" \
+    env -u DATABASE_URL "$@" "$VOUCHSAFE" serve --data-dir "$DATA_DIR" --http-addr "127.0.0.1:$partner" \
         --admin-addr "127.0.0.1:$admin" --reconciliation-preview on \
         >"$service_state/out" 2>"$service_state/log" </dev/null &
     service_pid=$!

@@ -24,6 +24,7 @@ use tracing::warn;
 use super::erased_work::{ErasedOutcome, ErasedWork, erase, restore_type};
 use super::error::{StoreError, is_read_only};
 use super::servers::{PrimaryWatch, Servers, moved_error};
+use super::session::apply_settings;
 
 /// Maximum wait for a free connection.
 pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -207,16 +208,21 @@ pub fn timeout_error(after: Duration) -> sqlx::Error {
 
 fn connect_lazily(servers: &Servers, primary: &PrimaryWatch, limits: PoolLimits) -> PgPool {
     let continuity = servers.continuity();
+    let options = primary.options(servers).clone();
+    let settings = Arc::new(options.clone());
     PgPoolOptions::new()
         .max_connections(limits.connections)
         .acquire_timeout(limits.acquire_timeout)
         .test_before_acquire(false)
         .idle_timeout(IDLE_TIMEOUT)
         .after_connect(move |connection, _| {
-            let continuity = Arc::clone(&continuity);
-            Box::pin(async move { continuity.check(connection).await })
+            let (continuity, settings) = (Arc::clone(&continuity), Arc::clone(&settings));
+            Box::pin(async move {
+                apply_settings(connection, &settings).await?;
+                continuity.check(connection).await
+            })
         })
-        .connect_lazy_with(primary.options(servers).clone())
+        .connect_lazy_with(options)
 }
 
 #[cfg(test)]

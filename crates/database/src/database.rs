@@ -14,7 +14,7 @@ use std::time::Instant;
 use futures_util::future::BoxFuture;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow};
 use sqlx::query::{Map, Query};
-use sqlx::{Connection as _, PgConnection, PgPool, Postgres};
+use sqlx::{PgConnection, PgPool, Postgres};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tracing::{Instrument as _, debug_span};
@@ -26,6 +26,7 @@ use super::connection_pool::ConnectionPool;
 use super::erased_work::{ErasedOutcome, ErasedWork, erase, restore_type};
 use super::error::StoreError;
 use super::servers::Servers;
+use super::session::open;
 use super::transaction::{
     self, ErasedTransactionWork, Transaction, TransactionMetrics, TransactionWork, erase_result,
 };
@@ -289,8 +290,7 @@ impl Database {
 #[boxed]
 pub async fn connect(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
     let options = options.clone().options(FIXED_SETTINGS).options(COMMAND_SETTINGS);
-    let connection = PgConnection::connect_with(&options).await;
-    connection.map_err(StoreError::NotWritten)
+    open(&options).await.map_err(StoreError::NotWritten)
 }
 
 #[allow(clippy::disallowed_methods)] // belongs to no request, and ends with its database

@@ -9,6 +9,7 @@
 //! | [`query`] | parts of queries: limits and time ranges |
 //! | [`database_url`] | `DATABASE_URL` |
 //! | [`servers`] | failover between the servers of `DATABASE_URL` |
+//! | `session` | settings of a connection, also through a pooler |
 //! | [`schema`] | migrations, SQL functions and rights |
 //! | `erased_work` | work without its type, so that running it is compiled once |
 //! | [`error`] | whether a write may have happened, and whether a retry can succeed |
@@ -24,8 +25,11 @@ pub mod query;
 pub mod schema;
 pub mod server_check;
 pub mod servers;
+mod session;
 pub mod transaction;
 
 /// Makes an `async fn` return a boxed future. Its code is compiled here, once, and not in each crate that
 /// awaits it; an allocation is nothing beside the round trip to the database.
 pub use async_recursion::async_recursion as boxed;
+
+pub use self::session::open;

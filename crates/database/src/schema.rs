@@ -16,6 +16,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, PgPool};
 use crate::boxed;
 use crate::database::{COMMAND_SETTINGS, FIXED_SETTINGS};
 use crate::server_check::check_server;
+use crate::session::open;
 
 /// Names and source files of SQL functions. A file contains one `CREATE OR REPLACE` statement.
 macro_rules! sql_functions {
@@ -121,14 +122,8 @@ impl From<SchemaMismatch> for sqlx::Error {
 pub async fn migrate(database: &PgConnectOptions, report_wait: fn()) -> Result<SchemaVersion, StoreError> {
     check_server(database).await?;
     // Not a pool: it would replace a lost connection by one without the advisory lock.
-    let mut connection = PgConnection::connect_with(
-        &database
-            .clone()
-            .options(FIXED_SETTINGS)
-            .options(COMMAND_SETTINGS)
-            .options([NOTICES]),
-    )
-    .await?;
+    let options = database.clone().options(FIXED_SETTINGS).options(COMMAND_SETTINGS);
+    let mut connection = open(&options.options([NOTICES])).await?;
     lock(&mut connection, report_wait).await?;
     let migrator = migrator();
     let applied = list_applied(&mut connection).await?;

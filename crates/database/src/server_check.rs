@@ -3,28 +3,23 @@
 //! | Found | Why it is refused |
 //! |---|---|
 //! | two connections with one backend | a pooler changes the backend between statements: session locks, settings and prepared statements are lost |
-//! | a session setting without effect | a pooler drops the startup parameter `options` |
 //! | another encoding than UTF8 | texts would be stored in bytes that cannot be read back |
 //! | another current schema than `public` | functions with the rights of their owner look up tables in `public` |
 
+use sqlx::Connection as _;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{Connection as _, PgConnection};
 
-use crate::database::FIXED_SETTINGS;
+use crate::database::{COMMAND_SETTINGS, FIXED_SETTINGS};
+use crate::session::open;
 
 /// Why a database cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnsuitableDatabase {
     #[error(
         "DATABASE_URL leads to a pooler in transaction or statement mode, such as PgBouncer with pool_mode = transaction: the service needs \
-         connections of its own; connect to Postgres directly"
+         connections of its own; connect to Postgres directly, or with pool_mode = session"
     )]
     TransactionPooler,
-    #[error(
-        "DATABASE_URL leads to a pooler that drops the session settings of the startup parameter options, such as PgBouncer with \
-         ignore_startup_parameters: connect to Postgres directly"
-    )]
-    SettingsDropped,
     #[error(
         "the database has the encoding {0}: create one with ENCODING 'UTF8', for example CREATE DATABASE vouchsafe ENCODING 'UTF8' TEMPLATE \
          template0"
@@ -48,9 +43,6 @@ impl From<UnsuitableDatabase> for sqlx::Error {
     }
 }
 
-/// A setting with which a connection shows that it has its settings: no server has it by default.
-const PROBE: (&str, &str) = ("statement_timeout", "14987ms");
-
 /// Statements on two connections in turn. A pooler gives the second one the backend that the first has returned.
 const ROUNDS: usize = 3;
 
@@ -59,11 +51,8 @@ const ROUNDS: usize = 3;
 /// # Errors
 /// [`UnsuitableDatabase`] as [`sqlx::Error::Configuration`]; another error when the database does not answer.
 pub async fn check_server(options: &PgConnectOptions) -> Result<(), sqlx::Error> {
-    let options = options.clone().options(FIXED_SETTINGS).options([PROBE]);
-    let mut connections = [
-        PgConnection::connect_with(&options).await?,
-        PgConnection::connect_with(&options).await?,
-    ];
+    let options = options.clone().options(FIXED_SETTINGS).options(COMMAND_SETTINGS);
+    let mut connections = [open(&options).await?, open(&options).await?];
     let mut backends = Vec::new();
     for _ in 0..ROUNDS {
         let mut round = [0; 2];
@@ -80,16 +69,12 @@ pub async fn check_server(options: &PgConnectOptions) -> Result<(), sqlx::Error>
     }
     let [mut connection, other] = connections;
     other.close().await?;
-    let (probe, encoding, schema, role, database): (String, String, Option<String>, String, String) = sqlx::query_as(
-        "SELECT current_setting('statement_timeout'), current_setting('server_encoding'), current_schema()::text, current_user::text,
-                current_database()::text",
+    let (encoding, schema, role, database): (String, Option<String>, String, String) = sqlx::query_as(
+        "SELECT current_setting('server_encoding'), current_schema()::text, current_user::text, current_database()::text",
     )
     .fetch_one(&mut connection)
     .await?;
     connection.close().await?;
-    if probe != PROBE.1 {
-        return Err(UnsuitableDatabase::SettingsDropped.into());
-    }
     if encoding != "UTF8" {
         return Err(UnsuitableDatabase::Encoding(encoding).into());
     }

@@ -18,8 +18,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sqlx::PgConnection;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions as _, PgConnection};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
@@ -29,6 +29,7 @@ use self::history::History;
 use self::search::{FoundPrimary, address, find_successor, search};
 use super::boxed;
 use super::error::describe;
+use super::session::open;
 
 /// For a server to accept a connection and to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
@@ -126,7 +127,7 @@ impl Servers {
         loop {
             let watch = self.watch().await;
             let connecting = async {
-                let mut connection = watch.options(self).connect().await?;
+                let mut connection = open(watch.options(self)).await?;
                 self.continuity.check(&mut connection).await?;
                 Ok(connection)
             };

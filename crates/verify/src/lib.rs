@@ -139,7 +139,17 @@ pub fn invariants() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// # Errors
 /// [`sqlx::Error`] when the database does not answer.
 pub async fn connect(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
-    options.clone().options(SETTINGS).connect().await
+    let mut connection = options.connect().await?;
+    // Not in the startup parameter `options`, which a pooler may drop.
+    let (names, values): (Vec<_>, Vec<_>) = SETTINGS.into_iter().unzip();
+    sqlx::query(
+        "SELECT set_config(s.name, s.value, false) FROM unnest($1::text[], $2::text[]) AS s (name, value)",
+    )
+    .bind(names)
+    .bind(values)
+    .execute(&mut connection)
+    .await?;
+    Ok(connection)
 }
 
 /// Checks every invariant.

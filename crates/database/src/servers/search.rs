@@ -4,13 +4,14 @@ use std::io;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use sqlx::PgConnection;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions as _, PgConnection};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::ANSWER_TIMEOUT;
 use super::history::{History, read_history};
 use crate::error::{describe, is_transient};
+use crate::session::open;
 
 /// How long a standby that was promoted has to answer after the known primary has answered again.
 const RIVAL_TIMEOUT: Duration = Duration::from_millis(200);
@@ -117,7 +118,7 @@ fn ask_all(
 
 async fn ask(options: &PgConnectOptions) -> Result<(History, PgConnection), sqlx::Error> {
     let answer = timeout(ANSWER_TIMEOUT, async {
-        let mut connection = options.connect().await?;
+        let mut connection = open(options).await?;
         let history = read_history(&mut connection).await?;
         Ok((history, connection))
     });

@@ -5,10 +5,10 @@
 //!
 //! The database's clock decides, in UTC, as for the comparisons with vendors.
 
-use sqlx::{ConnectOptions as _, Connection as _, PgConnection, PgPool};
+use sqlx::{Connection as _, PgConnection, PgPool};
 use time::{Date, OffsetDateTime};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::{boxed, open};
 use vouchsafe_domain::reconciliation::allocations::{
     BatchAllocations, DayAllocations, RecordsAvailability, VoucherSource,
 };
@@ -40,7 +40,7 @@ impl Reconciliations {
         let options = self.0.find_primary().await?.options(SESSION_SETTINGS);
         self.0
             .run_detached(async move {
-                let mut connection = options.connect().await?;
+                let mut connection = open(&options).await?;
                 let counted = count_due_day(&mut connection).await?;
                 connection.close().await?;
                 Ok(counted)

@@ -25,11 +25,11 @@ mod vendor_records;
 
 use std::time::Duration;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
-use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::{boxed, open};
 
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection};
+use sqlx::{Connection as _, Executor as _, PgConnection};
 use time::{Date, OffsetDateTime};
 use tokio::sync::mpsc::Receiver;
 use vouchsafe_domain::audit_action::AuditAction;
@@ -132,7 +132,7 @@ async fn reconcile(
     run: &ReconciliationRun,
     messages: Receiver<RecordsMessage>,
 ) -> Result<ReconciliationOutcome, sqlx::Error> {
-    let mut connection = options.connect().await?;
+    let mut connection = open(options).await?;
     if !try_lock_vendor(&mut connection, &run.vendor).await? {
         connection.close().await?;
         return Ok(ReconciliationOutcome::Busy);
