@@ -326,6 +326,9 @@ async fn open() -> PgSubject {
     subject.add_partner(partner).await;
     let mut lane = subject.start("nobody").await.open_lane(0).await.unwrap();
     lane.commit(1, &[build::refusal(partner, "known")]).await.unwrap();
+    // While another node lives, a claim takes no more chunks than it needs. Its lease outlasts the test.
+    let lease = "UPDATE nodes SET lease_until = lease_until + interval '1 day' WHERE node = 'nobody'";
+    assert_eq!(subject.pool().execute(lease).await.unwrap().rows_affected(), 1);
     subject
 }
 
