@@ -74,7 +74,7 @@ const GUARD_EDITS: &[(&str, &str, &str)] = &[
 
 /// Guards of other statements, each with an edit: of those that recover and open a lane, of the quarantine
 /// and the comparison with sold vouchers, and of the flush of deliveries.
-const STATEMENT_EDITS: [(&str, Edit); 7] = [
+const STATEMENT_EDITS: [(&str, Edit); 9] = [
     (
         "incarnation",
         (
@@ -102,6 +102,20 @@ const STATEMENT_EDITS: [(&str, Edit); 7] = [
     ),
     ("lease", ("p.lease = $2", "$2::bigint IS NOT NULL")),
     ("lease-owner", ("p.leased_by = $12", "$12::text IS NOT NULL")),
+    (
+        "delivery-history",
+        (
+            "database_history_v1() = $15 /* guard: delivery-history */",
+            "$15::uuid IS NOT NULL",
+        ),
+    ),
+    (
+        "lost-events",
+        (
+            "AND $3 <= COALESCE((SELECT f.last_number FROM feeds AS f WHERE f.partner_id = p.partner_id), 0) /* guard: lost-events */",
+            "",
+        ),
+    ),
     ("replays", ("d.replays = EXCLUDED.replays", "true")),
 ];
 
@@ -154,6 +168,8 @@ watched! {
     without_chunk_lock_alone "chunk-lock" chunk_is_reread_after_lock_wait;
     without_lease "lease" disabled_endpoint_is_not_leased;
     without_lease_owner "lease-owner" lease_lost_in_crash_is_fenced;
+    without_delivery_history "delivery-history" lease_of_a_lost_history_is_fenced;
+    without_lost_events "lost-events" cursor_beyond_the_feed_is_not_written;
     without_replays "replays" successful_attempt_does_not_end_later_replay;
     without_chunk_range "chunk-range" voucher_of_another_chunk_is_stale;
 }

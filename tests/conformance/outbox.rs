@@ -99,6 +99,20 @@ pub(crate) async fn change(subject: &PgSubject, webhook_id: WebhookId, change: E
                                  last_flush = 0";
             subject.pool().execute(forget).await.unwrap();
         }
+        EndpointChange::LoseEvents { after } => lose_events(subject.pool(), after).await,
+        EndpointChange::ReplaceHistory => {
+            let quarantine = subject.store().quarantine.start("a case".to_owned(), AuditActor::service());
+            quarantine.await.unwrap();
+        }
+    }
+}
+
+async fn lose_events(pool: &PgPool, after: i64) {
+    for lose in [
+        "DELETE FROM events WHERE number > $1",
+        "UPDATE feeds SET last_number = $1",
+    ] {
+        sqlx::query(lose).bind(after).execute(pool).await.unwrap();
     }
 }
 

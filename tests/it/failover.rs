@@ -18,14 +18,14 @@ use vouchsafe_test_harness::{
 use crate::multi_node::wait_for_status;
 
 /// A primary and its synchronous standby.
-struct Replicated {
-    primary: PostgresServer,
-    standby: PostgresServer,
+pub(crate) struct Replicated {
+    pub(crate) primary: PostgresServer,
+    pub(crate) standby: PostgresServer,
     scratch: TempDir,
 }
 
 impl Replicated {
-    async fn create() -> Self {
+    pub(crate) async fn create() -> Self {
         let scratch = scratch_directory();
         let create = || {
             let primary = PostgresServer::create(scratch.path());
@@ -50,7 +50,7 @@ impl Replicated {
     }
 
     /// With the server first that is no primary at the start.
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         database_url([&self.standby, &self.primary])
     }
 }
@@ -72,7 +72,7 @@ fn keep_ordering(mut partner: Partner, sale: &Sale, stopped: &Arc<AtomicBool>) -
 }
 
 /// Repeats an order until the primary accepts it or stock is quarantined, and prints how long that took since `begun_at`.
-async fn first_decision(partner: &mut Partner, sale: &Sale, begun_at: Instant) -> ApiResponse {
+pub(crate) async fn first_decision(partner: &mut Partner, sale: &Sale, begun_at: Instant) -> ApiResponse {
     let key = unique("key");
     let response = eventually("an order on the primary", WAIT_TIMEOUT, async || {
         let response = partner.order_with_key(&key, sale, 1).await;
@@ -105,7 +105,7 @@ fn run(url: &str, arguments: &[&str]) -> String {
     text.concat()
 }
 
-fn release(service: &Instance) {
+pub(crate) fn release(service: &Instance) {
     let mut command = Command::new(program());
     command.args([
         "stock",

@@ -36,6 +36,7 @@ mod events;
 mod exit_codes;
 mod expiry;
 mod failover;
+mod failover_losses;
 mod foreign_ids;
 mod forged_grants;
 mod fulfilment;

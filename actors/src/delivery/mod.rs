@@ -87,12 +87,6 @@ impl Deliveries {
         }
     }
 
-    /// Starts the actors again without a write of what they know: the store may have lost what they have read. The lease stays that of this
-    /// process, and an event may be delivered twice.
-    pub fn reload_all(&self) {
-        self.actors.reload_all();
-    }
-
     /// The endpoints leased by this process.
     #[must_use]
     pub fn leased(&self) -> Vec<WebhookId> {

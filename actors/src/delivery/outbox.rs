@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use uuid::Uuid;
 use vouchsafe_domain::delivery::attempt::EndedAttempt;
 use vouchsafe_domain::delivery::{DeliveryAttempt, SendResult, WebhookEvent, WebhookTarget};
 use vouchsafe_domain::ids::{OrderId, WebhookId};
@@ -18,9 +19,13 @@ use vouchsafe_domain::store_error::Unavailable;
 /// How long a lease lasts without renewal.
 pub const LEASE_DURATION: Duration = Duration::from_secs(30);
 
-/// A lease's fencing number: writes under an earlier lease are rejected.
+/// A lease's fencing token: writes under an earlier lease, or after the store may have lost commits, are rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lease(pub i64);
+pub struct Lease {
+    pub number: i64,
+    /// Changes when the store may have lost commits.
+    pub history: Uuid,
+}
 
 #[derive(Debug, Clone)]
 pub struct LeasedEndpoint {

@@ -133,6 +133,8 @@ macro_rules! conformance_cases {
             released_lease_is_available
             restarted_node_takes_over_at_once
             lease_lost_in_crash_is_fenced
+            cursor_beyond_the_feed_is_not_written
+            lease_of_a_lost_history_is_fenced
             lost_lease_reads_nothing
             events_are_read_by_number
             cursor_never_moves_back
@@ -233,6 +235,7 @@ pub async fn run_and_audit<S: Subject>(case: &str, subject: &S) {
 /// | `voucher` | that a voucher has one holder (primary key) |
 /// | `give-back-key`, `give-back-vouchers` | that a stale record releases its key and its vouchers |
 /// | `lease`, `lease-owner` | that a flush belongs to the newest lease, and to its holder |
+/// | `delivery-history`, `lost-events` | that a flush writes nothing about events that the database has lost |
 /// | `replays` | that a delivery was not replayed since it was read |
 pub const GUARDS: &[(&str, &str)] = &[
     ("lane", "reopened_lane_fences_its_old_handle"),
@@ -260,5 +263,7 @@ pub const GUARDS: &[(&str, &str)] = &[
     ("give-back-vouchers", "vouchers_of_order_beyond_a_cap_are_free"),
     ("lease", "disabled_endpoint_is_not_leased"),
     ("lease-owner", "lease_lost_in_crash_is_fenced"),
+    ("delivery-history", "lease_of_a_lost_history_is_fenced"),
+    ("lost-events", "cursor_beyond_the_feed_is_not_written"),
     ("replays", "successful_attempt_does_not_end_later_replay"),
 ];

@@ -13,6 +13,9 @@
 //!
 //! A quarantine raises the epoch of the row `continuity`, whatever the amount of stock: chunks that were cleared in an earlier epoch are
 //! not claimed, and a commit rejects what a shelf in memory still offers of them. A release clears chunks for the current epoch.
+//!
+//! It also replaces the id of the history, under which leases of endpoints are held: a delivery actor that has read events which the
+//! database has lost writes nothing.
 
 use serde::Serialize;
 use sqlx::{Connection as _, PgConnection};
@@ -145,6 +148,7 @@ pub(super) async fn quarantine(
                 database_oid = $3,
                 table_oid = $4,
                 quarantine_epoch = quarantine_epoch + 1,
+                history = gen_random_uuid(),
                 quarantined_at = COALESCE(quarantined_at, clock_timestamp()),
                 quarantine_reason = COALESCE(quarantine_reason, $5),
                 compared_at = NULL,

@@ -12,7 +12,6 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 use vouchsafe_actors::delivery::Deliveries;
 use vouchsafe_actors::delivery::commit_notifier::CommitNotifier;
-use vouchsafe_actors::ports::store::Store as _;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::store_error::Unavailable;
 use vouchsafe_store::{EndpointRoster, PgNode};
@@ -41,13 +40,7 @@ impl Poller<'_> {
         let mut tick = interval(POLL_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut roster, mut polls) = (EndpointRoster::default(), 0_u32);
-        let mut known = self.node.discontinuities();
         loop {
-            // Before an event with the number of a lost one could be taken for a delivered one.
-            let discontinuities = self.node.discontinuities();
-            if std::mem::replace(&mut known, discontinuities) != discontinuities {
-                self.deliveries.reload_all();
-            }
             tokio::select! {
                 partners = self.commit_notifier.notified() => self.wake_partners(&roster.ready_by_partner, &partners).await,
                 _ = tick.tick() => match self.poll(&mut roster, polls).await {

@@ -52,6 +52,12 @@ pub enum EndpointChange {
     Remove,
     /// The database crashes before the last lease is durable.
     ForgetLastLease,
+    /// The database is restored without the events after this number.
+    LoseEvents {
+        after: i64,
+    },
+    /// The service finds that the database was restored.
+    ReplaceHistory,
 }
 
 /// An open transaction of another session, which holds its locks until it ends.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use uuid::Uuid;
 use vouchsafe_actors::delivery::outbox::{FlushRequest, LEASE_DURATION, Lease, LeaseAction};
 use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
@@ -57,6 +58,8 @@ pub(super) struct Endpoint {
     /// A retry was requested for the events up to this number.
     pub(super) retry_to: i64,
     lease: i64,
+    /// The history in which the lease was acquired.
+    lease_history: Option<Uuid>,
     last_flush: i64,
     owner: Option<Owner>,
     leased_until: Option<DbTime>,
@@ -81,6 +84,7 @@ impl Endpoint {
             previous_secret: None,
             retry_to: 0,
             lease: 0,
+            lease_history: None,
             last_flush: 0,
             owner: None,
             leased_until: None,
@@ -91,13 +95,21 @@ impl Endpoint {
         &self,
         lease: Lease,
         by: &Owner,
+        history: Uuid,
         has_guard: impl Fn(Guard) -> bool,
     ) -> bool {
-        (self.lease == lease.0 || !has_guard(Guard::Lease))
+        (self.lease == lease.number || !has_guard(Guard::Lease))
+            && (lease.history == history || !has_guard(Guard::DeliveryHistory))
             && (self.owner.as_ref() == Some(by) || !has_guard(Guard::LeaseOwner))
     }
 
-    pub(super) fn acquire_lease(&mut self, by: &Owner, feed: Feed<'_>, now: DbTime) -> Option<Lease> {
+    pub(super) fn acquire_lease(
+        &mut self,
+        by: &Owner,
+        history: Uuid,
+        feed: Feed<'_>,
+        now: DbTime,
+    ) -> Option<Lease> {
         let due = self
             .due_at
             .is_some_and(|due| due <= now.after(Duration::from_secs(1)));
@@ -105,15 +117,20 @@ impl Endpoint {
         let is_earlier_incarnation =
             |owner: &Owner| owner.node == by.node && owner.incarnation < by.incarnation;
         let free = self.leased_until.is_none_or(|until| until <= now)
-            || self.owner.as_ref().is_some_and(is_earlier_incarnation);
+            || self.owner.as_ref().is_some_and(is_earlier_incarnation)
+            || self.lease_history.is_some_and(|of_lease| of_lease != history);
         if !self.status.enabled || !free || !(due || new) {
             return None;
         }
         self.lease += 1;
+        self.lease_history = Some(history);
         self.last_flush = 0;
         self.owner = Some(by.clone());
         self.leased_until = Some(now.after(LEASE_DURATION));
-        Some(Lease(self.lease))
+        Some(Lease {
+            number: self.lease,
+            history,
+        })
     }
 
     /// Reverts the last lease, as a crash that lost its write would.

@@ -50,6 +50,10 @@ pub enum Guard {
     Lease,
     /// A flush by another process than the lease's holder writes nothing.
     LeaseOwner,
+    /// A flush under a lease of another history writes nothing.
+    DeliveryHistory,
+    /// A flush does not move the cursor beyond the feed, which may have lost events.
+    LostEvents,
     /// A delivery that was replayed since it was read stays as the replay left it.
     Replays,
 }

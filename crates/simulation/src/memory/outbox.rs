@@ -116,9 +116,12 @@ impl MemoryDatabase {
 
     /// Changes an endpoint, as a partner or an operator does.
     pub fn change_endpoint(&self, webhook_id: WebhookId, change: EndpointChange) {
-        if change == EndpointChange::Remove {
-            self.with(|state| state.tables.endpoints.remove(&webhook_id));
-        }
+        self.with(|state| match change {
+            EndpointChange::Remove => drop(state.tables.endpoints.remove(&webhook_id)),
+            EndpointChange::LoseEvents { after } => state.tables.lose_events(after),
+            EndpointChange::ReplaceHistory => state.discontinuities += 1,
+            _ => {}
+        });
         self.with_endpoint(webhook_id, |endpoint, feed, now| match change {
             EndpointChange::SetEnabled(on) => endpoint.set_enabled(on, feed, now),
             EndpointChange::EnableByOperator => endpoint.set_enabled(true, feed, now),
@@ -129,7 +132,9 @@ impl MemoryDatabase {
             EndpointChange::RotateSecret => endpoint.rotate_secret(now),
             EndpointChange::RequestRetry => endpoint.request_retry(feed, now),
             EndpointChange::ForgetLastLease => endpoint.forget_last_lease(),
-            EndpointChange::Remove => {}
+            EndpointChange::Remove
+            | EndpointChange::LoseEvents { .. }
+            | EndpointChange::ReplaceHistory => {}
         });
     }
 
@@ -174,8 +179,9 @@ impl MemoryDatabase {
     }
 
     fn lease(&self, by: &MemoryStore, webhook_id: WebhookId) -> Option<LeasedEndpoint> {
+        let history = self.with(|state| state.history());
         let leased = self.with_endpoint(webhook_id, |endpoint, feed, now| {
-            let lease = endpoint.acquire_lease(&by.owner, feed, now)?;
+            let lease = endpoint.acquire_lease(&by.owner, history, feed, now)?;
             let sealed = |secret: u8| SealedSecret(Arc::from([secret]));
             let target = WebhookTarget {
                 partner_id: endpoint.partner_id,
@@ -203,6 +209,7 @@ impl MemoryDatabase {
     fn flush(&self, by: &MemoryStore, webhook_id: WebhookId, flush: &FlushRequest) -> Option<DeliveryPage> {
         let now = self.now();
         self.with(|state| {
+            let history = state.history();
             let State {
                 tables,
                 removed_guards,
@@ -210,10 +217,13 @@ impl MemoryDatabase {
             } = state;
             let has_guard = |guard: Guard| !removed_guards.contains(&guard);
             let (endpoint, feed) = tables.endpoint_with_feed(webhook_id)?;
-            if !endpoint.is_leased_under(flush.lease, &by.owner, has_guard) {
+            if !endpoint.is_leased_under(flush.lease, &by.owner, history, has_guard) {
                 return None;
             }
             if flush.has_writes() {
+                if flush.changes.cursor > feed.newest() && has_guard(Guard::LostEvents) {
+                    return None;
+                }
                 endpoint.apply(flush, feed, now, has_guard);
             }
             Some(match flush.lease_action {

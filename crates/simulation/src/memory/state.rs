@@ -9,6 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use super::MemoryDatabase;
 use super::fault::FaultInjector;
@@ -29,6 +30,11 @@ pub(super) struct State {
 }
 
 impl State {
+    /// Changes when commits may be lost.
+    pub(super) fn history(&self) -> Uuid {
+        Uuid::from_u128(self.discontinuities.into())
+    }
+
     /// Whether the commit verifies this guard.
     pub(super) fn has_guard(&self, guard: Guard) -> bool {
         !self.removed_guards.contains(&guard)

@@ -242,6 +242,13 @@ impl Tables {
         });
     }
 
+    /// Removes the events with later numbers.
+    pub(super) fn lose_events(&mut self, after: i64) {
+        for rows in self.events.values_mut() {
+            rows.retain(|row| row.last_number() <= after);
+        }
+    }
+
     /// Events of a partner.
     pub(super) fn feed(&self, partner_id: PartnerId) -> Feed<'_> {
         let rows = self.events.get(&partner_id);

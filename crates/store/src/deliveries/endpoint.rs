@@ -57,11 +57,16 @@ pub(super) async fn load_endpoint(
                 now() AS "now!"
            FROM webhooks AS w
            JOIN webhook_progress AS p ON p.partner_id = w.partner_id AND p.webhook_id = w.webhook_id
-          WHERE w.webhook_id = $1 AND p.lease = $2 AND p.leased_by = $3 AND p.incarnation = $4"#,
+          WHERE w.webhook_id = $1
+            AND p.lease = $2
+            AND p.leased_by = $3
+            AND p.incarnation = $4
+            AND database_history_v1() = $5"#,
         holder.webhook_id as _,
-        holder.lease.0,
+        holder.lease.number,
         holder.node.name,
         holder.node.incarnation,
+        holder.lease.history,
     )
     .map(|row| EndpointSnapshot {
         key: EndpointKey {

@@ -132,11 +132,13 @@ async fn write_progress(
             AND p.lease = $2
             AND p.leased_by = $12
             AND p.incarnation = $13
-            -- Events that the database has lost were delivered: the next owner of the lease sends those that get their numbers.
-            AND $3 <= COALESCE((SELECT f.last_number FROM feeds AS f WHERE f.partner_id = p.partner_id), 0)
+            -- Events that the database has lost were delivered: the next owner of the lease sends those that get their numbers. Until
+            -- the first commit after the loss, which replaces the history, the feed ends before them.
+            AND $3 <= COALESCE((SELECT f.last_number FROM feeds AS f WHERE f.partner_id = p.partner_id), 0) /* guard: lost-events */
+            AND database_history_v1() = $15 /* guard: delivery-history */
          RETURNING p.partner_id AS "partner_id: PartnerId""#,
         holder.webhook_id as _,
-        holder.lease.0,
+        holder.lease.number,
         request.changes.cursor,
         i32::try_from(health.consecutive_failures).unwrap_or(i32::MAX),
         i32::try_from(health.backoff_step).unwrap_or(i32::MAX),
@@ -149,6 +151,7 @@ async fn write_progress(
         holder.node.name,
         holder.node.incarnation,
         request.changes.recovered,
+        holder.lease.history,
     );
     let partner_id = partner_id.fetch_optional(connection).await?;
     Ok(partner_id.map(|partner_id| EndpointKey {

@@ -57,6 +57,7 @@ pub(super) async fn acquire_lease(
         r#"WITH async_commit AS (SELECT set_config('synchronous_commit', 'off', true))
          UPDATE webhook_progress AS p
             SET lease = p.lease + 1,
+                lease_history = database_history_v1(),
                 last_flush = 0,
                 leased_by = $2,
                 incarnation = $3,
@@ -74,14 +75,15 @@ pub(super) async fn acquire_lease(
             AND w.enabled
             AND (p.leased_until IS NULL
                  OR p.leased_until NOT BETWEEN now() AND now() + $4 + interval '10 seconds' -- later: the clock was set back
-                 OR (p.leased_by = $2 AND p.incarnation < $3))
+                 OR (p.leased_by = $2 AND p.incarnation < $3)
+                 OR p.lease_history <> database_history_v1()) -- its holder writes nothing
             AND (p.due_at <= now() + interval '1 second'
                  OR (p.failures < $5 AND p.cursor < (
                      SELECT f.last_number
                        FROM feeds AS f
                       WHERE f.partner_id = p.partner_id)))
          RETURNING p.partner_id AS "partner_id: PartnerId", w.url, w.secret, w.previous_secret, w.previous_until, p.lease,
-                   p.cursor, p.retry_to, p.failures, p.backoff_step,
+                   p.lease_history AS "history!", p.cursor, p.retry_to, p.failures, p.backoff_step,
                    GREATEST(COALESCE(extract(epoch FROM p.due_at - now()), 0), 0)::float8 AS "wait_s!""#,
         webhook_id as _,
         node.name,
@@ -92,7 +94,10 @@ pub(super) async fn acquire_lease(
     .map(|row| {
         let sealed = |bytes: Vec<u8>| SealedSecret(Arc::from(bytes));
         LeasedEndpoint {
-            lease: Lease(row.lease),
+            lease: Lease {
+                number: row.lease,
+                history: row.history,
+            },
             target: Arc::new(WebhookTarget {
                 partner_id: row.partner_id,
                 webhook_id,
@@ -130,7 +135,8 @@ impl PgNode {
                 AND (p.due_at <= now() OR p.failures < $3 AND p.cursor < f.last_number)
                 AND (p.leased_until IS NULL
                      OR p.leased_until NOT BETWEEN now() AND now() + $4 + interval '10 seconds'
-                     OR p.leased_by = $1 AND p.incarnation <= $2)
+                     OR p.leased_by = $1 AND p.incarnation <= $2
+                     OR p.lease_history <> database_history_v1())
               ORDER BY p.due_at NULLS FIRST"#,
             node.name.clone(),
             node.incarnation,

@@ -97,6 +97,31 @@ pub async fn lease_lost_in_crash_is_fenced<S: Subject>(endpoint: EndpointFixture
     assert_eq!(endpoint.row(number).await, None);
 }
 
+/// Until the loss is found, what was delivered of it does not count.
+pub async fn cursor_beyond_the_feed_is_not_written<S: Subject>(endpoint: EndpointFixture<'_, S>) {
+    endpoint.commit_all(&[1, 2, 3]).await;
+    let mut holder = endpoint.acquire("one").await;
+    endpoint.change(EndpointChange::LoseEvents { after: 1 }).await;
+    assert!(holder.flush(Flush::up_to(3)).await.is_none());
+    assert_eq!(endpoint.status().await.unwrap().cursor, 0);
+    assert!(holder.flush(Flush::up_to(1)).await.is_some());
+}
+
+/// The feed has grown past the cursor again, with other events, before an attempt of the former holder ends. The next one does not
+/// wait for its lease.
+pub async fn lease_of_a_lost_history_is_fenced<S: Subject>(endpoint: EndpointFixture<'_, S>) {
+    endpoint.commit_all(&[1, 2, 3]).await;
+    let mut holder = endpoint.acquire("one").await;
+    endpoint.change(EndpointChange::LoseEvents { after: 1 }).await;
+    endpoint.change(EndpointChange::ReplaceHistory).await;
+    endpoint.commit_all(&[4, 5]).await;
+    assert!(holder.flush(Flush::up_to(3)).await.is_none());
+    assert!(holder.read(due(3)).await.is_none());
+    assert_eq!(endpoint.status().await.unwrap().cursor, 0);
+    let mut next = endpoint.acquire("other").await;
+    assert_eq!(next.read_numbers(due(0)).await, [1, 2, 3]);
+}
+
 pub async fn lost_lease_reads_nothing<S: Subject>(endpoint: EndpointFixture<'_, S>) {
     endpoint.commit(1).await;
     let mut holder = endpoint.acquire("one").await;
