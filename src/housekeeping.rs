@@ -76,7 +76,7 @@ async fn attempt<T>(failed: &'static str, work: impl Future<Output = Result<T, i
     }
 }
 
-/// Renews the lease, and with it the service manager's watchdog; returns when a later start of this node has taken over.
+/// Renews the lease, and with it the service manager's watchdog; returns when the database no longer has this start of the node.
 pub(crate) async fn renew_lease(service: &Service) {
     let mut tick = ticker(LEASE_RENEWAL_INTERVAL);
     loop {

@@ -45,7 +45,7 @@ use vouchsafe_procurement::ProcurementService;
 use vouchsafe_security::concurrency_limit::ConcurrencyLimit;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_store::keyring::Keyring;
-use vouchsafe_store::{PgNode, PgStore, Servers};
+use vouchsafe_store::{EndedRegistration, PgNode, PgStore, Servers};
 use vouchsafe_webhooks::{AttemptLogWriter, HttpSender, SenderConfig, UrlPolicy, build_context};
 
 use self::open_files::MaxConnections;
@@ -229,10 +229,25 @@ async fn run_service(
         never = poller.run() => match never {},
     };
     if superseded {
-        error!("a later start of this node has taken over; exiting");
+        report_end(&service).await;
         return Ok(ShutdownOutcome::Incomplete);
     }
     Ok(shutdown::shut_down(&service, &listeners).await)
+}
+
+/// This process must not write under its name any more, whatever the reason.
+async fn report_end(service: &Service) {
+    match service.node.find_end().await {
+        Ok(EndedRegistration::Superseded) => error!("a later start of this node has taken over; exiting"),
+        Ok(EndedRegistration::Lost) => error!(
+            "the database has lost the registration of this node, as after a failover to a standby that did not have it yet; \
+             exiting: the next start registers the node again"
+        ),
+        Err(error) => error!(
+            error.message = %error,
+            "this start of the node is not registered any more, and the database does not tell why; exiting"
+        ),
+    }
 }
 
 async fn build_service(

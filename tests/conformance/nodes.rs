@@ -111,6 +111,29 @@ async fn chunk_loaded_by_one_claim_is_returned_to_another() {
     subject.remove().await;
 }
 
+/// The connection is lost after the outcome of a batch was found, and the next one leads to a copy of the database without it.
+#[tokio::test(flavor = "multi_thread")]
+async fn lane_that_reads_verdicts_from_an_older_copy_quarantines_stock() {
+    let subject = PgSubject::new().await;
+    let node = subject.start("one").await;
+    let mut lane = node.open_lane(0).await.unwrap();
+    lane.commit(1, &[]).await.unwrap();
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                WHERE datname = current_database() AND application_name = 'vouchsafe lane 0'";
+    subject.pool().execute(end).await.unwrap();
+    lane.commit(2, &[]).await.unwrap_err();
+    let before = node.discontinuities();
+    lane.load_verdicts(&[]).await.unwrap();
+    assert_eq!(node.discontinuities(), before, "nothing is missing");
+    subject.pool().execute(end).await.unwrap();
+    lane.commit(2, &[]).await.unwrap_err();
+    subject.pool().execute("UPDATE lanes SET batch = 0").await.unwrap();
+    lane.load_verdicts(&[]).await.unwrap();
+    assert!(subject.store().quarantine.is_active().await.unwrap());
+    assert_eq!(node.discontinuities(), before + 1);
+    subject.remove().await;
+}
+
 /// One failing claim does not affect the others in its batch.
 #[tokio::test(flavor = "multi_thread")]
 async fn failing_claim_fails_alone() {

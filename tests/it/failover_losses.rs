@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use serde_json::json;
-use sqlx::{Connection as _, PgConnection};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection};
 use vouchsafe_test_harness::{
-    Instance, Operator, PostgresServer, Receiver, WAIT_TIMEOUT, eventually, expect_error,
+    Database, Instance, Operator, PostgresServer, Receiver, WAIT_TIMEOUT, eventually, expect_error,
     expect_success, id_of, unique,
 };
 
@@ -87,4 +87,30 @@ async fn idle_lane_sends_nothing_to_a_former_primary() {
     }
     assert_eq!(count_payouts(&servers.primary).await, 0);
     assert_eq!(count_payouts(&servers.standby).await, 6);
+}
+
+/// As after a failover to a standby that lags behind the start of the node.
+#[tokio::test(flavor = "multi_thread")]
+async fn node_that_the_database_has_lost_says_so_and_registers_at_its_next_start() {
+    let database = Database::create().await;
+    let url = database.options().to_url_lossy().to_string();
+    let mut service = Instance::start_with(&[("DATABASE_URL", &url)]);
+    let mut connection = database.connect().await;
+    for loss in [
+        "DELETE FROM nodes",
+        "UPDATE nodes SET incarnation = incarnation - 1",
+    ] {
+        connection.execute(loss).await.unwrap();
+        assert_eq!(service.wait_for_exit(), Some(1), "{}", service.log());
+        let log = service.log();
+        assert!(log.contains("has lost the registration of this node"), "{log}");
+        assert!(!log.contains("has taken over"), "{log}");
+        service.restart();
+    }
+    let take_over = "UPDATE nodes SET incarnation = incarnation + 1";
+    connection.execute(take_over).await.unwrap();
+    assert_eq!(service.wait_for_exit(), Some(1));
+    assert!(service.log().contains("a later start of this node has taken over"));
+    connection.close().await.unwrap();
+    database.remove().await;
 }

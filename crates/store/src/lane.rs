@@ -45,9 +45,17 @@ pub(super) struct PgLane {
     fence: Fence,
     /// The database of the last connection.
     identity: ServerIdentity,
-    /// The last batch that the database acknowledged.
-    acknowledged: i64,
+    /// What the database has shown of the lane. A server with less has lost commits.
+    seen: LaneState,
     connection: Option<LaneConnection>,
+}
+
+/// The fence of a lane in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct LaneState {
+    generation: i64,
+    /// The last batch that was committed.
+    batch: i64,
 }
 
 /// A connection, and the primary that it leads to.
@@ -88,18 +96,50 @@ impl PgLane {
                 generation,
             },
             identity,
-            acknowledged: 0,
+            seen: LaneState { generation, batch: 0 },
             connection: Some((connection, primary)),
         })
     }
 
+    /// Opens another connection. If the server behind it lacks what this lane has seen, the free stock is quarantined first.
     async fn reconnect(&mut self) -> Result<LaneConnection, Unavailable> {
-        let (connection, identity) = connect(&self.servers).await?;
+        let ((mut connection, primary), identity) = connect(&self.servers).await?;
         if identity.has_other_tables(self.identity) {
             self.servers.record_discontinuity();
         }
         self.identity = identity;
-        Ok(connection)
+        if let Some(rest) = with_timeout(self.find_loss(&mut connection)).await? {
+            let actor = AuditActor::service();
+            let quarantine = continuity::quarantine(&mut connection, Some(COMMITS_LOST), &actor);
+            with_timeout(quarantine).await?;
+            self.servers.record_discontinuity();
+            self.seen = rest;
+        }
+        Ok((connection, primary))
+    }
+
+    /// Returns what the database has of the lane if it has lost commits. A later start of the node begins with other numbers.
+    async fn find_loss(&self, connection: &mut PgConnection) -> Result<Option<LaneState>, sqlx::Error> {
+        let found = sqlx::query!(
+            r#"SELECT n.incarnation AS "incarnation?", l.generation AS "generation?", l.batch AS "batch?"
+                 FROM (VALUES ($1::text)) AS me (node)
+                 LEFT JOIN nodes AS n ON n.node = me.node
+                 LEFT JOIN lanes AS l ON l.node = me.node AND l.lane = $2"#,
+            self.fence.node,
+            self.fence.lane,
+        );
+        let found = found.fetch_one(connection).await?;
+        if found.incarnation > Some(self.fence.incarnation) {
+            return Ok(None);
+        }
+        let rest = LaneState {
+            generation: found.generation.unwrap_or_default(),
+            batch: found.batch.unwrap_or_default(),
+        };
+        let is_lost = found.incarnation < Some(self.fence.incarnation)
+            || rest.generation < self.seen.generation
+            || rest.batch < self.seen.batch;
+        Ok(is_lost.then_some(rest))
     }
 
     async fn write_batch(&mut self, batch: i64, records: &[Record]) -> Result<Vec<Verdict>, CommitError> {
@@ -115,7 +155,7 @@ impl PgLane {
         match written {
             Ok(Ok(verdicts)) => {
                 self.connection = Some((connection, primary));
-                self.acknowledged = batch;
+                self.seen.batch = batch;
                 Ok(verdicts)
             }
             // As a lost connection: the next one leads to a server that accepts writes.
@@ -160,17 +200,10 @@ impl PgLane {
         );
         let recovered = with_timeout(recovered.fetch_all(&mut connection)).await?.pop();
         let lane = recovered.ok_or(RecoverError::Superseded)?;
-        if lane.batch < self.acknowledged || lane.generation <= self.fence.generation {
-            let actor = AuditActor::service();
-            with_timeout(continuity::quarantine(
-                &mut connection,
-                Some(COMMITS_LOST),
-                &actor,
-            ))
-            .await?;
-            self.servers.record_discontinuity();
-        }
-        self.acknowledged = lane.batch;
+        self.seen = LaneState {
+            generation: lane.generation,
+            batch: lane.batch,
+        };
         self.fence.generation = lane.generation;
         self.connection = Some((connection, primary));
         Ok(if lane.batch == batch {

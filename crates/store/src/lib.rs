@@ -82,7 +82,7 @@ pub use key_rotation::{
     DataKeyRow, KeyReport, NodeWrappingKeys, RewrapOutcome, create_data_key, list_keys, rewrap,
 };
 pub use node::PgNode;
-pub use node_identity::{LEASE_S, NodeIdentity};
+pub use node_identity::{EndedRegistration, LEASE_S, NodeIdentity};
 pub use nodes::Nodes;
 pub use orders::Orders;
 pub use partners::{PartnerChange, Partners};

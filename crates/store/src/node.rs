@@ -35,7 +35,7 @@ use super::credentials::Credentials;
 use super::database::Database;
 use super::events::{FeedPage, FeedPosition, FeedRequest, ReadFeedsOp};
 use super::lane::PgLane;
-use super::node_identity::{self, LEASE_S, NodeIdentity};
+use super::node_identity::{self, EndedRegistration, LEASE_S, NodeIdentity};
 use super::orders::ReadOrdersOp;
 use super::rate_limit_usage::CountRequestsOp;
 use super::replication::ReplicationCheck;
@@ -145,7 +145,17 @@ impl PgNode {
         Box::pin(async move { self.database.run(work).await.map_err(Unavailable::from) })
     }
 
-    /// Renews the lease. Returns `false` if a later start of this node has taken over.
+    /// Finds out why the database no longer has this incarnation of the node.
+    #[boxed]
+    pub async fn find_end(&self) -> Result<EndedRegistration, StoreError> {
+        let node = self.identity.clone();
+        self.database
+            .on(ConnectionClass::Lease)
+            .run(|pool| async move { node_identity::find_end(&pool, &node).await })
+            .await
+    }
+
+    /// Renews the lease. Returns `false` if this incarnation is no longer the one in the database.
     #[boxed]
     pub async fn renew_lease(&self) -> Result<bool, StoreError> {
         let node = self.identity.clone();

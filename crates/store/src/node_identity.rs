@@ -38,7 +38,28 @@ pub(super) async fn start(pool: &PgPool, name: String) -> Result<NodeIdentity, s
     Ok(NodeIdentity { name, incarnation })
 }
 
-/// Renews the lease. Returns `false` if a later start of this node has taken over.
+/// Why an incarnation of a node is no longer the one in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndedRegistration {
+    /// A later start of the node has taken over.
+    Superseded,
+    /// The database has lost the start: it was restored, or another server that did not have it has become the primary.
+    Lost,
+}
+
+/// Finds out why the lease could not be renewed, or a lane not be recovered.
+pub(super) async fn find_end(pool: &PgPool, node: &NodeIdentity) -> Result<EndedRegistration, sqlx::Error> {
+    let current = sqlx::query_scalar!("SELECT incarnation FROM nodes WHERE node = $1", node.name);
+    let current = current.fetch_optional(pool).await?;
+    // Each start takes a higher incarnation.
+    Ok(if current > Some(node.incarnation) {
+        EndedRegistration::Superseded
+    } else {
+        EndedRegistration::Lost
+    })
+}
+
+/// Renews the lease. Returns `false` if this incarnation is no longer the one in the database.
 pub(super) async fn renew(pool: &PgPool, node: &NodeIdentity) -> Result<bool, sqlx::Error> {
     let renewed = sqlx::query!(
         "UPDATE nodes
