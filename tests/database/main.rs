@@ -15,6 +15,7 @@ mod certification;
 mod change_requests;
 mod code_spelling;
 mod delivery_log;
+mod failover;
 mod grants;
 mod interrupted_migration;
 mod interrupted_rotation;

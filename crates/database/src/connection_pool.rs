@@ -6,24 +6,27 @@
 //! interrupted transaction. It does the same when another server becomes the primary, and when a statement
 //! finds its server read-only.
 
-use std::future::Future;
+use std::cell::Cell;
+use std::future::{Future, pending, poll_fn};
 use std::io;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
+use sqlx::{PgConnection, PgPool};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 use tracing::warn;
 
 use super::erased_work::{ErasedOutcome, ErasedWork, erase, restore_type};
 use super::error::{StoreError, is_read_only};
-use super::servers::{PrimaryWatch, Servers, moved_error};
+use super::servers::{Continuity, PrimaryWatch, Servers, is_refusal, moved_error};
 use super::session::apply_settings;
 
 /// Maximum wait for a free connection.
@@ -121,7 +124,7 @@ impl ConnectionPool {
         let PoolGeneration { number, pool, .. } = self.current(&primary);
         let outcome = tokio::select! {
             biased;
-            done = timeout(self.limits.deadline, work(pool)) => done,
+            done = timeout(self.limits.deadline, until_refusal(work(pool))) => done,
             // The former primary may never answer.
             () = primary.moved() => return Err(moved_error().into()),
         };
@@ -201,6 +204,36 @@ impl ConnectionPool {
     }
 }
 
+tokio::task_local! {
+    /// Why the connection that the running work opens is not used.
+    static REFUSAL: Cell<Option<sqlx::Error>>;
+}
+
+/// Ends work whose new connection is refused. The pool would repeat the attempt for as long as it waits for a connection.
+async fn until_refusal(work: BoxFuture<'static, ErasedOutcome>) -> ErasedOutcome {
+    let mut work = work;
+    let guarded = poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Pending => match REFUSAL.with(Cell::take) {
+            Some(refusal) => Poll::Ready(Err(refusal.into())),
+            None => Poll::Pending,
+        },
+        done @ Poll::Ready(_) => done,
+    });
+    REFUSAL.scope(Cell::default(), guarded).await
+}
+
+/// Checks a new connection in the task of the work that opens it.
+async fn admit(continuity: &Continuity, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    match continuity.admit(connection).await {
+        Err(refusal) if is_refusal(&refusal) && REFUSAL.try_with(|_| {}).is_ok() => {
+            REFUSAL.with(|reported| reported.set(Some(refusal)));
+            // The work ends here, and its connection with it.
+            pending().await
+        }
+        checked => checked,
+    }
+}
+
 pub fn timeout_error(after: Duration) -> sqlx::Error {
     let text = format!("the database did not answer within {} s", after.as_secs());
     io::Error::new(io::ErrorKind::TimedOut, text).into()
@@ -219,7 +252,7 @@ fn connect_lazily(servers: &Servers, primary: &PrimaryWatch, limits: PoolLimits)
             let (continuity, settings) = (Arc::clone(&continuity), Arc::clone(&settings));
             Box::pin(async move {
                 apply_settings(connection, &settings).await?;
-                continuity.check(connection).await
+                admit(&continuity, connection).await
             })
         })
         .connect_lazy_with(options)
@@ -288,7 +321,7 @@ mod tests {
         let connections = pool_of(2);
         let primary = connections.servers.watch().await;
         let PoolGeneration { pool: first_pool, .. } = connections.current(&primary);
-        let run_hanging = || connections.run(|_| std::future::pending::<Result<(), sqlx::Error>>());
+        let run_hanging = || connections.run(|_| pending::<Result<(), sqlx::Error>>());
         let (first_outcome, second_outcome) = tokio::join!(run_hanging(), run_hanging());
         for outcome in [first_outcome, second_outcome] {
             assert!(matches!(outcome, Err(StoreError::Unknown(_))), "{outcome:?}");

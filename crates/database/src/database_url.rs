@@ -1,5 +1,6 @@
 //! Parser of `DATABASE_URL` with one or several servers, and the TLS that production requires of it.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv6Addr};
 
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
@@ -7,7 +8,7 @@ use sqlx_core::Url;
 use sqlx_core::percent_encoding::percent_decode_str;
 use vouchsafe_security::environment::Environment;
 
-use super::servers::Servers;
+use super::servers::{Servers, address};
 
 /// Why `DATABASE_URL` cannot be used. The texts quote nothing of it but names of parameters: any other part
 /// may be one of the password.
@@ -82,6 +83,7 @@ pub fn parse_database_url(url: &str, environment: Environment) -> Result<Servers
             .map(|address| parse_options(&address.url(&shared)));
         options.collect::<Result<_, _>>()?
     };
+    let options = without_repetition(options);
     if options.iter().any(|options| options.get_host().contains(',')) {
         return Err(DatabaseUrlError::SeveralHostsInEnvironment);
     }
@@ -91,6 +93,13 @@ pub fn parse_database_url(url: &str, environment: Environment) -> Result<Servers
         }
         Environment::Production | Environment::Sandbox => Ok(Servers::new(options, is_primary_required)),
     }
+}
+
+/// One entry for each address: a change from one to the other would abort what is in flight.
+fn without_repetition(mut options: Vec<PgConnectOptions>) -> Vec<PgConnectOptions> {
+    let mut addresses = HashSet::new();
+    options.retain(|options| addresses.insert(address(options)));
+    options
 }
 
 /// Whether the service knows that it talks to its server.

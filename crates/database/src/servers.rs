@@ -7,6 +7,7 @@
 //! | the primary answers | the others are asked each second for its successor, which has a later timeline of the same cluster |
 //! | another server is the primary | work on connections to the former one is aborted with an unknown outcome, and new connections lead to the new one |
 //! | a server is in recovery | it counts as unreachable |
+//! | a commit waits for a standby for ten seconds | no further connection of its kind is opened, so that commits without a client stay as few as connections |
 //! | a connection leads to another cluster or timeline than the one before | commits may be lost: a discontinuity is counted, and caches of the database are dropped |
 //!
 //! The watch exists only with several servers. Behind one address, that of a proxy, connections end when the primary changes.
@@ -24,9 +25,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
-pub(crate) use self::history::Continuity;
+pub(crate) use self::history::{Continuity, is_refusal};
 use self::history::History;
-use self::search::{FoundPrimary, address, find_successor, search};
+pub(crate) use self::search::address;
+use self::search::{FoundPrimary, find_successor, search};
 use super::boxed;
 use super::error::describe;
 use super::session::open;
@@ -121,14 +123,14 @@ impl Servers {
     /// Opens a connection to the primary. Waits for the first one, and tries a new one as soon as there is one.
     ///
     /// # Errors
-    /// [`sqlx::Error`] if the primary accepts no connection, or is in recovery.
+    /// [`sqlx::Error`] if the primary accepts no connection, is in recovery, or cannot commit.
     #[boxed]
     pub async fn connect(&self) -> Result<(PgConnection, PrimaryWatch), sqlx::Error> {
         loop {
             let watch = self.watch().await;
             let connecting = async {
                 let mut connection = open(watch.options(self)).await?;
-                self.continuity.check(&mut connection).await?;
+                self.continuity.admit(&mut connection).await?;
                 Ok(connection)
             };
             let mut moves = watch.clone();

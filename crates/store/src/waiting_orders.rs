@@ -6,9 +6,9 @@ use std::time::Duration;
 use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_database::servers::{PrimaryWatch, moved_error};
 
-use sqlx::pool::PoolConnection;
-use sqlx::{Executor as _, PgConnection, Postgres};
+use sqlx::{Executor as _, PgConnection};
 use vouchsafe_actors::ports::store::StoreFuture;
 use vouchsafe_actors::ports::vendors::{OrderPurchases, SkuLocks, WaitingOrder};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
@@ -19,6 +19,9 @@ use super::database::Database;
 
 /// Space of the advisory locks of SKUs, among those of two numbers. Any otherwise unused number.
 const SKU_LOCKS: i32 = 0x5653_6b75;
+
+/// Shows operators the connection in `pg_stat_activity`.
+const LOCKS_NAME: &str = "vouchsafe waiting orders";
 
 /// Taking locks waits for nothing: one that takes longer counts as their loss.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -40,18 +43,21 @@ const MAX_EXPEDITED: i64 = 10_000;
 pub struct WaitingOrders(pub(super) Database);
 
 impl WaitingOrders {
-    /// Opens a connection for locks of SKUs, which leaves the pool. The locks end with it.
+    /// Opens a connection for locks of SKUs. The locks end with it, and when another server becomes the primary.
     #[boxed]
     pub async fn open_sku_locks(&self) -> Result<PgSkuLocks, StoreError> {
-        let database = self.0.clone();
-        let connection = self.0.run(|pool| async move {
-            let mut connection = PoolConnection::<Postgres>::detach(pool.acquire().await?);
-            connection.execute(LOCKS_IDLE_TIMEOUT).await?;
-            Ok(connection)
+        let servers = self.0.session_servers().with_application_name(LOCKS_NAME);
+        let connected = self.0.spawn(async move {
+            let connected = tokio::time::timeout(LOCK_TIMEOUT, async {
+                let (mut connection, primary) = servers.connect().await?;
+                connection.execute(LOCKS_IDLE_TIMEOUT).await?;
+                Ok((connection, primary))
+            });
+            Ok(connected.await.unwrap_or(Err(sqlx::Error::PoolTimedOut))?)
         });
         Ok(PgSkuLocks {
-            connection: Some(connection.await?),
-            database,
+            connection: Some(connected.await?),
+            database: self.0.clone(),
         })
     }
 
@@ -207,19 +213,24 @@ impl WaitingOrders {
 #[derive(Debug)]
 pub struct PgSkuLocks {
     database: Database,
-    connection: Option<PgConnection>,
+    connection: Option<(PgConnection, PrimaryWatch)>,
 }
 
 impl SkuLocks for PgSkuLocks {
     fn lock(&mut self, skus: Vec<Sku>) -> StoreFuture<'_, Result<Vec<Sku>, Unavailable>> {
         Box::pin(async move {
-            let Some(mut connection) = self.connection.take() else {
+            let Some((mut connection, mut primary)) = self.connection.take() else {
                 return Err(Unavailable("the locks of SKUs are lost".to_owned()));
             };
             let locked = self.database.spawn(async move {
-                let locked = tokio::time::timeout(LOCK_TIMEOUT, relock(&mut connection, skus)).await;
-                let locked = locked.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
-                Ok((connection, locked))
+                let locked = tokio::time::timeout(LOCK_TIMEOUT, relock(&mut connection, skus));
+                let locked = tokio::select! {
+                    // First: the former primary may still answer, and the other nodes lock at the new one.
+                    biased;
+                    () = primary.moved() => return Err(moved_error().into()),
+                    locked = locked => locked.unwrap_or(Err(sqlx::Error::PoolTimedOut))?,
+                };
+                Ok(((connection, primary), locked))
             });
             let (connection, locked) = locked.await.map_err(|error| Unavailable(error.to_string()))?;
             self.connection = Some(connection);

@@ -38,6 +38,11 @@ fn list_of_hosts_is_a_list_of_servers_with_shared_settings() {
             &["one 5433", "two 5432"],
         ),
         ("postgres://one,two/db?port=5433,5434", &["one 5433", "two 5434"]),
+        // A server that is named twice is one server.
+        (
+            "postgres://one,two:5433,one:5432,two:5433,two/db",
+            &["one 5432", "two 5433", "two 5432"],
+        ),
         ("postgres://db.example/db?hostaddr=127.0.0.1", &["127.0.0.1 5432"]),
         (
             "postgres://%2Fvar%2Frun%2Fpostgresql:5433,two/db",

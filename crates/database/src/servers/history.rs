@@ -14,10 +14,40 @@ const STATUS: &str = "SELECT pg_is_in_recovery() AS is_in_recovery,
                               END AS timeline
                         FROM pg_control_system()";
 
-/// The server accepts no writes.
+/// Whether a commit on a connection of this kind, which may have been given up since, waits for a standby. The client's end does not end
+/// the wait.
+const HAS_WAITING_COMMIT: &str = "SELECT EXISTS (
+        SELECT
+          FROM pg_stat_activity AS a
+         WHERE a.usename = current_user
+           AND a.application_name = current_setting('application_name')
+           AND a.wait_event = 'SyncRep'
+           AND a.state_change < clock_timestamp() - interval '10 s') AS has_waiting_commit";
+
+/// Why a server gets no connection that it would accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the server is in recovery: a standby, or a former primary")]
-struct InRecovery;
+enum Refusal {
+    #[error("the server is in recovery: a standby, or a former primary")]
+    InRecovery,
+    /// Another connection would end as one more backend that waits.
+    #[error("commits wait for a synchronous standby, and no further connections are opened meanwhile")]
+    WaitingCommits,
+}
+
+impl From<Refusal> for sqlx::Error {
+    /// The error of a closed port: nothing was done, and the server may be usable soon.
+    fn from(refusal: Refusal) -> Self {
+        io::Error::new(io::ErrorKind::ConnectionRefused, refusal).into()
+    }
+}
+
+/// Whether the server was asked and answered, and is not used.
+pub(crate) fn is_refusal(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(error) => error.get_ref().is_some_and(|inner| inner.is::<Refusal>()),
+        _ => false,
+    }
+}
 
 /// What connections have shown of the history of the database.
 #[derive(Debug, Default)]
@@ -50,9 +80,19 @@ impl Continuity {
         self.discontinuities.fetch_add(1, Ordering::Release);
     }
 
-    /// Checks that the server of a new connection is no standby, and notes its history.
-    pub(crate) async fn check(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    /// Checks that the server of a connection is no standby, and notes its history.
+    pub(super) async fn check(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         self.observe(read_history(connection).await?);
+        Ok(())
+    }
+
+    /// Checks a new connection, also that no commit on one of its kind waits for a standby that is gone.
+    pub(crate) async fn admit(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+        self.check(connection).await?;
+        let waiting = connection.fetch_one(HAS_WAITING_COMMIT).await?;
+        if waiting.try_get("has_waiting_commit")? {
+            return Err(Refusal::WaitingCommits.into());
+        }
         Ok(())
     }
 }
@@ -64,12 +104,12 @@ impl History {
     }
 }
 
-/// Fails as a closed port does if the server is a standby: nothing was done, and the server may become the primary.
+/// Fails if the server is a standby.
 pub(super) async fn read_history(connection: &mut PgConnection) -> Result<History, sqlx::Error> {
     // Not prepared: one round trip.
     let status = connection.fetch_one(STATUS).await?;
     if status.try_get("is_in_recovery")? {
-        return Err(io::Error::new(io::ErrorKind::ConnectionRefused, InRecovery).into());
+        return Err(Refusal::InRecovery.into());
     }
     Ok(History {
         system_identifier: status.try_get("system_identifier")?,

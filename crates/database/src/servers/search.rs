@@ -151,7 +151,7 @@ fn no_primary(options: &[PgConnectOptions], failures: Vec<(usize, sqlx::Error)>)
 }
 
 /// As in `DATABASE_URL`, without secrets.
-pub(super) fn address(options: &PgConnectOptions) -> String {
+pub(crate) fn address(options: &PgConnectOptions) -> String {
     let host = options.get_host();
     match options.get_socket() {
         Some(directory) => format!("{}:{}", directory.display(), options.get_port()),
