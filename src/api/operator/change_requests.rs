@@ -13,7 +13,7 @@
 use actix_web::{HttpResponse, web};
 use secrecy::zeroize::Zeroizing;
 use tracing::Instrument as _;
-use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest, ChangeRequestFilter, ChangeRequestStatus};
+use vouchsafe_domain::change_request::{ChangeRequest, ChangeRequestFilter, ChangeRequestStatus};
 use vouchsafe_domain::ids::ChangeRequestId;
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName};
 use vouchsafe_security::vault::seal::sealed_key_id;
@@ -24,15 +24,7 @@ use vouchsafe_wire::operator::decision::DeclineRequest;
 use vouchsafe_wire::operator::{change_requests, required_role};
 
 use super::body::OptionalJson;
-use super::confirmable_change::{ConfirmableChange, SealedChange, SealedDescription, unreadable};
-use super::credential_rotation::CredentialRotation;
-use super::credentials::CredentialIssue;
-use super::operators::{AccountChange, OperatorCreation, TokenIssue};
-use super::orders::{Fulfilment, OrderApproval};
-use super::partners::TermsChange;
-use super::payouts::DecisionOnPayout;
-use super::vendors::VendorPut;
-use super::wallets::WalletPosting;
+use super::change::{Execution, SealedChange};
 use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
@@ -83,9 +75,9 @@ async fn get(service: web::Data<Service>, request_id: Id<ChangeRequestId>) -> Re
 async fn describe(service: &Service, request: &mut ChangeRequest, sealed: &[u8]) {
     // A change that was altered cannot be confirmed, whatever its row shows.
     if let Ok(change) = open(service, request.request_id, sealed).await
-        && let Ok(description) = serde_json::from_slice::<SealedDescription>(&change)
+        && let Ok(sealed) = SealedChange::parse(&change)
     {
-        description.describe(request);
+        sealed.describe(request);
     }
 }
 
@@ -107,8 +99,8 @@ async fn confirm(
     let sealed = sealed.ok_or_else(|| not_waiting(&request))?;
     let change = open(&service, request.request_id, &sealed).await?;
     // The row may be altered between here and the confirmation: what is checked is what was encrypted.
-    let sealed: SealedDescription = serde_json::from_slice(&change).map_err(|error| unreadable(&error))?;
-    operator.check_role(required_role(sealed.kind))?;
+    let sealed = SealedChange::parse(&change)?;
+    operator.check_role(required_role(sealed.change.kind()))?;
     if operator.is_named(&sealed.requested_by) {
         let message = "you requested this change; another operator has to confirm it";
         return Err(ApiError::new(Code::OwnChangeRequest, message));
@@ -136,7 +128,7 @@ async fn confirm(
     // A task of its own: if the client disconnects, the change is carried out and the request ends nevertheless.
     #[allow(clippy::disallowed_methods)]
     let carried_out = actix_web::rt::spawn(
-        async move { carry_out_and_finish(&service, actor, &confirmed, &change).await }.in_current_span(),
+        async move { carry_out_and_finish(&service, actor, &confirmed, sealed).await }.in_current_span(),
     );
     carried_out.await.map_err(|error| {
         tracing::error!(error.message = %error, "the task of a change request ended early");
@@ -145,13 +137,15 @@ async fn confirm(
 }
 
 /// Whether the requester still has the right to the change.
-fn may_request(service: &Service, account: Option<&OperatorAccount>, sealed: &SealedDescription) -> bool {
+fn may_request(service: &Service, account: Option<&OperatorAccount>, sealed: &SealedChange) -> bool {
     if sealed.requested_by == OperatorName::settings_token() {
         // An admin, as long as the settings have this token.
         return sealed.is_of_settings_token(service.operator_token.as_ref());
     }
     account.is_some_and(|account| {
-        account.name == sealed.requested_by && !account.disabled && account.role >= required_role(sealed.kind)
+        account.name == sealed.requested_by
+            && !account.disabled
+            && account.role >= required_role(sealed.change.kind())
     })
 }
 
@@ -159,9 +153,17 @@ async fn carry_out_and_finish(
     service: &web::Data<Service>,
     actor: AuditActor,
     request: &ChangeRequest,
-    change: &[u8],
+    sealed: SealedChange,
 ) -> Result<HttpResponse, ApiError> {
-    let result = carry_out(service, actor, request, change).await;
+    let execution = Execution {
+        service,
+        actor,
+        request_id: Some(request.request_id),
+    };
+    let result = match sealed.into_change(request) {
+        Ok(change) => change.carry_out(execution).await,
+        Err(error) => Err(error),
+    };
     let outcome = match &result {
         Ok(_) => ChangeOutcome::Executed,
         // An earlier confirmation has carried it out.
@@ -232,56 +234,6 @@ fn not_waiting(request: &ChangeRequest) -> ApiError {
         ChangeRequestStatus::Expired => "this request has expired; request the change again".to_owned(),
     };
     ApiError::new(Code::ChangeRequestNotWaiting, message)
-}
-
-/// Carries out a decrypted change.
-async fn carry_out(
-    service: &web::Data<Service>,
-    actor: AuditActor,
-    request: &ChangeRequest,
-    change: &[u8],
-) -> Result<HttpResponse, ApiError> {
-    let confirmed = Confirmed {
-        service,
-        actor,
-        request,
-        change,
-    };
-    match request.kind {
-        ChangeKind::TopUp | ChangeKind::Adjustment => confirmed.carry_out::<WalletPosting>().await,
-        ChangeKind::PayoutPay | ChangeKind::PayoutReject | ChangeKind::PayoutFail => {
-            confirmed.carry_out::<DecisionOnPayout>().await
-        }
-        ChangeKind::OrderApprove => confirmed.carry_out::<OrderApproval>().await,
-        ChangeKind::OrderFulfil => confirmed.carry_out::<Fulfilment>().await,
-        ChangeKind::CredentialIssue => confirmed.carry_out::<CredentialIssue>().await,
-        ChangeKind::CredentialRotate => confirmed.carry_out::<CredentialRotation>().await,
-        ChangeKind::PartnerChange => confirmed.carry_out::<TermsChange>().await,
-        ChangeKind::OperatorCreate => confirmed.carry_out::<OperatorCreation>().await,
-        ChangeKind::OperatorChange => confirmed.carry_out::<AccountChange>().await,
-        ChangeKind::OperatorTokenIssue => confirmed.carry_out::<TokenIssue>().await,
-        ChangeKind::VendorPut => confirmed.carry_out::<VendorPut>().await,
-    }
-}
-
-/// A confirmed change, in its encrypted form.
-struct Confirmed<'a> {
-    service: &'a web::Data<Service>,
-    actor: AuditActor,
-    request: &'a ChangeRequest,
-    change: &'a [u8],
-}
-
-impl Confirmed<'_> {
-    async fn carry_out<C: ConfirmableChange>(self) -> Result<HttpResponse, ApiError> {
-        let sealed: SealedChange<C> =
-            serde_json::from_slice(self.change).map_err(|error| unreadable(&error))?;
-        let change = sealed.into_change(self.request)?;
-        change
-            .of_request(self.request.request_id)
-            .carry_out(self.service, self.actor)
-            .await
-    }
 }
 
 async fn open(

@@ -2,14 +2,12 @@
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
-use vouchsafe_domain::change_request::ChangeKind;
-use vouchsafe_domain::ids::{ChangeRequestId, CredentialId, PartnerId};
-use vouchsafe_store::AuditActor;
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::credentials::RotateRequest;
 
 use super::body::OptionalJson;
-use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit, to_description};
+use super::change::{Change, ChangeDescription, Execution, submit, to_description};
 use super::credential_errors::{issued_before, limit_reached};
 use crate::api::credential_rotation::{self, PreviousCredential, RotationRefusal};
 use crate::api::error::ApiError;
@@ -32,9 +30,8 @@ pub(super) async fn rotate(
         partner_id,
         credential_id,
         request,
-        request_id: None,
     };
-    submit(&service, &operator, rotation).await
+    submit(&service, &operator, Change::CredentialRotate(rotation)).await
 }
 
 /// The successor of a credential, and the end of the credential.
@@ -43,21 +40,10 @@ pub(super) struct CredentialRotation {
     partner_id: PartnerId,
     credential_id: CredentialId,
     request: RotateRequest,
-    /// The confirmed request, whose UUID the successor gets.
-    #[serde(skip)]
-    request_id: Option<ChangeRequestId>,
 }
 
-impl ConfirmableChange for CredentialRotation {
-    fn kind(&self) -> ChangeKind {
-        ChangeKind::CredentialRotate
-    }
-
-    fn object(&self) -> String {
-        self.credential_id.to_string()
-    }
-
-    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+impl CredentialRotation {
+    pub(super) async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let credential = service
             .operator_store
             .credentials
@@ -66,27 +52,23 @@ impl ConfirmableChange for CredentialRotation {
         if !credential.is_some_and(|credential| credential.is_live(service.clock.now())) {
             return Err(not_live());
         }
-        to_description(self.partner_id, &self.request)
+        to_description(self.credential_id, self.partner_id, &self.request)
     }
 
-    fn of_request(self, request_id: ChangeRequestId) -> Self {
-        Self {
-            request_id: Some(request_id),
-            ..self
-        }
-    }
-
-    async fn carry_out(
+    pub(super) async fn carry_out(
         self,
-        service: &web::Data<Service>,
-        actor: AuditActor,
+        Execution {
+            service,
+            actor,
+            request_id,
+        }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {
         let previous = PreviousCredential {
             credential_id: self.credential_id,
             partner_id: self.partner_id,
             overlap: self.request.validate_overlap()?,
             max_per_day: None,
-            next_id: self.request_id.map(|id| CredentialId::from_uuid(id.as_uuid())),
+            next_id: request_id.map(|id| CredentialId::from_uuid(id.as_uuid())),
         };
         let store = service.operator_store.credentials.clone();
         let rotated = credential_rotation::rotate(service, store, previous, actor);

@@ -6,13 +6,12 @@ use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
-use vouchsafe_domain::change_request::ChangeKind;
-use vouchsafe_domain::ids::{ChangeRequestId, CredentialId, PartnerId};
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_security::credential::Credential;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
-use vouchsafe_store::{AuditActor, CertificationPolicy, IssueOutcome};
+use vouchsafe_store::{CertificationPolicy, IssueOutcome};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::operator::credentials;
@@ -22,7 +21,7 @@ use vouchsafe_wire::operator::credentials::{
 use vouchsafe_wire::operator::limit_use::LimitUse;
 
 use super::body::OptionalJson;
-use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit, to_description};
+use super::change::{Change, ChangeDescription, Execution, submit, to_description};
 use super::credential_errors::{issued_before, limit_reached};
 use super::wallets::PartnerList;
 use super::{config_change, partner_id};
@@ -73,12 +72,8 @@ async fn issue(
     OptionalJson(request): OptionalJson<NewCredential>,
 ) -> Result<HttpResponse, ApiError> {
     let partner_id = partner_id::find(&service, partner_id.parse()?).await?.partner_id;
-    let issue = CredentialIssue {
-        partner_id,
-        request,
-        request_id: None,
-    };
-    submit(&service, &operator, issue).await
+    let issue = CredentialIssue { partner_id, request };
+    submit(&service, &operator, Change::CredentialIssue(issue)).await
 }
 
 /// `GET /partners/{partner_id}/limits`: what the credentials use of their rate limits on all nodes.
@@ -110,43 +105,28 @@ pub(super) async fn list_limit_use(
 pub(super) struct CredentialIssue {
     partner_id: PartnerId,
     request: NewCredential,
-    /// The confirmed request, whose UUID the credential gets: a second confirmation issues no second credential.
-    #[serde(skip)]
-    request_id: Option<ChangeRequestId>,
 }
 
-impl ConfirmableChange for CredentialIssue {
-    fn kind(&self) -> ChangeKind {
-        ChangeKind::CredentialIssue
-    }
-
-    fn object(&self) -> String {
-        self.partner_id.to_string()
-    }
-
-    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+impl CredentialIssue {
+    pub(super) async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let partner = service.operator_store.partners.find(self.partner_id).await?;
         let partner = partner.ok_or_else(PartnerId::not_found)?;
         if certification_policy(service) == CertificationPolicy::Required && !partner.is_certified() {
             return Err(uncertified());
         }
-        to_description(self.partner_id, &self.request)
+        to_description(self.partner_id, self.partner_id, &self.request)
     }
 
-    fn of_request(self, request_id: ChangeRequestId) -> Self {
-        Self {
-            request_id: Some(request_id),
-            ..self
-        }
-    }
-
-    async fn carry_out(
+    pub(super) async fn carry_out(
         self,
-        service: &web::Data<Service>,
-        actor: AuditActor,
+        Execution {
+            service,
+            actor,
+            request_id,
+        }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {
         let (mut credential, mut issued) = generate_credential(service, self.partner_id, self.request)?;
-        if let Some(request_id) = self.request_id {
+        if let Some(request_id) = request_id {
             let credential_id = CredentialId::from_uuid(request_id.as_uuid());
             credential.credential_id = credential_id;
             credential.family_id = credential_id;

@@ -6,12 +6,10 @@ use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use time::{Duration, OffsetDateTime};
-use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{OperatorSessionId, OperatorTokenId};
 use vouchsafe_domain::operator::OperatorName;
 use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
 use vouchsafe_security::security_event::SecurityEventReason;
-use vouchsafe_store::AuditActor;
 use vouchsafe_store::operators::{IssueTokenOutcome, MAX_LIVE_TOKENS, NewOperatorToken};
 use vouchsafe_telemetry::trace;
 use vouchsafe_wire::error_code::Code;
@@ -23,9 +21,7 @@ use vouchsafe_wire::operator::operators::{
 
 use super::account::{check_exists, check_is_account, generate_token};
 use super::body::{Json, OptionalJson};
-use super::confirmable_change::{
-    ChangeDescription, ConfirmableChange, Safeguard, submit, submit_with, to_description,
-};
+use super::change::{Change, ChangeDescription, Execution, Safeguard, submit, submit_with, to_description};
 use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
@@ -69,7 +65,8 @@ async fn create(
 ) -> Result<HttpResponse, ApiError> {
     check_is_account(&operator)?;
     let active = !service.four_eyes.is_on();
-    submit(&service, &operator, OperatorCreation { request, active }).await
+    let creation = OperatorCreation { request, active };
+    submit(&service, &operator, Change::OperatorCreate(creation)).await
 }
 
 /// A new operator.
@@ -80,27 +77,18 @@ pub(super) struct OperatorCreation {
     active: bool,
 }
 
-impl ConfirmableChange for OperatorCreation {
-    fn kind(&self) -> ChangeKind {
-        ChangeKind::OperatorCreate
-    }
-
-    fn object(&self) -> String {
-        self.request.name.to_string()
-    }
-
-    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+impl OperatorCreation {
+    pub(super) async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let name = self.request.name.clone();
         match service.operator_store.operators.find(name).await? {
             Some(_) => Err(operator_exists()),
-            None => to_description(None, &self.request),
+            None => to_description(&self.request.name, None, &self.request),
         }
     }
 
-    async fn carry_out(
+    pub(super) async fn carry_out(
         self,
-        service: &web::Data<Service>,
-        actor: AuditActor,
+        Execution { service, actor, .. }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {
         let NewOperator { name, role } = self.request;
         let operators = &service.operator_store.operators;
@@ -128,7 +116,7 @@ async fn change(
     }
     // Disabling an account is urgent, and another admin can enable it again.
     let safeguard = Safeguard::of_change(&service, only_disables);
-    let change = AccountChange { name, request };
+    let change = Change::OperatorChange(AccountChange { name, request });
     submit_with(safeguard, &service, &operator, change).await
 }
 
@@ -139,24 +127,15 @@ pub(super) struct AccountChange {
     request: OperatorPatch,
 }
 
-impl ConfirmableChange for AccountChange {
-    fn kind(&self) -> ChangeKind {
-        ChangeKind::OperatorChange
-    }
-
-    fn object(&self) -> String {
-        self.name.to_string()
-    }
-
-    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+impl AccountChange {
+    pub(super) async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         check_exists(service, &self.name).await?;
-        to_description(None, &self.request)
+        to_description(&self.name, None, &self.request)
     }
 
-    async fn carry_out(
+    pub(super) async fn carry_out(
         self,
-        service: &web::Data<Service>,
-        actor: AuditActor,
+        Execution { service, actor, .. }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {
         let operators = &service.operator_store.operators;
         let changed = operators.change(self.name, self.request.role, self.request.disabled, actor);
@@ -207,7 +186,7 @@ async fn issue_token(
         return Err(ApiError::invalid_field("token_sha256", message));
     }
     let session = operator.session().filter(|_| operator.is_named(&name));
-    let change = TokenIssue {
+    let issue = TokenIssue {
         name,
         request,
         needs_activation: needs_second,
@@ -218,7 +197,7 @@ async fn issue_token(
         true => Safeguard::SecondOperator,
         false => Safeguard::StepUp,
     };
-    submit_with(safeguard, &service, &operator, change).await
+    submit_with(safeguard, &service, &operator, Change::OperatorTokenIssue(issue)).await
 }
 
 /// A new token of an operator.
@@ -233,24 +212,15 @@ pub(super) struct TokenIssue {
     ends_at: Option<OffsetDateTime>,
 }
 
-impl ConfirmableChange for TokenIssue {
-    fn kind(&self) -> ChangeKind {
-        ChangeKind::OperatorTokenIssue
-    }
-
-    fn object(&self) -> String {
-        self.name.to_string()
-    }
-
-    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+impl TokenIssue {
+    pub(super) async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         check_exists(service, &self.name).await?;
-        to_description(None, &self.request)
+        to_description(&self.name, None, &self.request)
     }
 
-    async fn carry_out(
+    pub(super) async fn carry_out(
         self,
-        service: &web::Data<Service>,
-        actor: AuditActor,
+        Execution { service, actor, .. }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {
         let validity = Duration::days(self.request.validate_days()?.into());
         let expires_at = service.clock.now() + validity;

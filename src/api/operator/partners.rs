@@ -5,12 +5,10 @@ use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 use time::OffsetDateTime;
-use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_security::environment::Environment;
-use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::credentials::{CredentialDetails, NewCredential};
 use vouchsafe_wire::operator::partners;
@@ -19,9 +17,7 @@ use vouchsafe_wire::operator::partners::{
 };
 
 use super::body::Json;
-use super::confirmable_change::{
-    ChangeDescription, ConfirmableChange, Safeguard, submit_with, to_description,
-};
+use super::change::{Change, ChangeDescription, Execution, Safeguard, submit_with, to_description};
 use super::credentials::generate_credential;
 use super::{config_change, partner_id};
 use crate::api::endpoint::Endpoint;
@@ -143,11 +139,11 @@ async fn change(
     patch.check(service.clock.now())?;
     check_ceilings(&service, partner_id, &patch).await?;
     let safeguard = Safeguard::of_change(&service, !patch.changes_access());
-    let change = TermsChange {
+    let change = Change::PartnerChange(Box::new(TermsChange {
         partner_id,
         patch,
         seen: (safeguard == Safeguard::SecondOperator).then_some(updated_at),
-    };
+    }));
     submit_with(safeguard, &service, &operator, change).await
 }
 
@@ -193,23 +189,14 @@ pub(super) struct TermsChange {
     seen: Option<OffsetDateTime>,
 }
 
-impl ConfirmableChange for TermsChange {
-    fn kind(&self) -> ChangeKind {
-        ChangeKind::PartnerChange
+impl TermsChange {
+    pub(super) async fn describe(&self, _: &Service) -> Result<ChangeDescription, ApiError> {
+        to_description(self.partner_id, self.partner_id, &self.patch)
     }
 
-    fn object(&self) -> String {
-        self.partner_id.to_string()
-    }
-
-    async fn describe(&self, _: &Service) -> Result<ChangeDescription, ApiError> {
-        to_description(self.partner_id, &self.patch)
-    }
-
-    async fn carry_out(
+    pub(super) async fn carry_out(
         self,
-        service: &web::Data<Service>,
-        actor: AuditActor,
+        Execution { service, actor, .. }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {
         if let Some(seen) = self.seen {
             let partner = service.operator_store.partners.find(self.partner_id).await?;

@@ -6,18 +6,16 @@ use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use vouchsafe_actors::flows::{DecidePayout, DecidePayoutError, decide_payout};
-use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::payout::{Payout, PayoutOutcome, PayoutSearch, PayoutStatus};
 use vouchsafe_security::vault::seal::sealed_key_id;
-use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::payouts;
 use vouchsafe_wire::operator::payouts::{PayoutDecisionRequest, PayoutOfPartner};
 
 use super::body::OptionalJson;
-use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit, to_description};
+use super::change::{Change, ChangeDescription, Execution, submit, to_description};
 use super::decision::decision_error;
 use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
@@ -32,13 +30,13 @@ pub(super) fn endpoints() -> [Endpoint; payouts::OPERATIONS.len()] {
         bind(payouts::LIST_PAYOUTS, list),
         bind(payouts::GET_PAYOUT, get),
         bind(payouts::PAY_PAYOUT, |request| {
-            decide(request, PayoutOutcome::Paid)
+            decide(request, PayoutOutcome::Paid, Change::PayoutPay)
         }),
         bind(payouts::REJECT_PAYOUT, |request| {
-            decide(request, PayoutOutcome::Rejected)
+            decide(request, PayoutOutcome::Rejected, Change::PayoutReject)
         }),
         bind(payouts::FAIL_PAYOUT, |request| {
-            decide(request, PayoutOutcome::Failed)
+            decide(request, PayoutOutcome::Failed, Change::PayoutFail)
         }),
     ]
 }
@@ -107,15 +105,16 @@ pub(super) type DecisionRequest = (
 async fn decide(
     (service, operator, payout_id, OptionalJson(request)): DecisionRequest,
     outcome: PayoutOutcome,
+    to_change: fn(DecisionOnPayout) -> Change,
 ) -> Result<HttpResponse, ApiError> {
     request.decision(outcome)?;
     let (_, payout_id) = find(&service, &payout_id).await?;
-    let change = DecisionOnPayout {
+    let decision = DecisionOnPayout {
         payout_id,
         outcome,
         request,
     };
-    submit(&service, &operator, change).await
+    submit(&service, &operator, to_change(decision)).await
 }
 
 /// An operator's decision on a payout.
@@ -133,20 +132,8 @@ struct Details<'a> {
     payout: PayoutOfPartner<'a>,
 }
 
-impl ConfirmableChange for DecisionOnPayout {
-    fn kind(&self) -> ChangeKind {
-        match self.outcome {
-            PayoutOutcome::Paid => ChangeKind::PayoutPay,
-            PayoutOutcome::Rejected => ChangeKind::PayoutReject,
-            PayoutOutcome::Failed => ChangeKind::PayoutFail,
-        }
-    }
-
-    fn object(&self) -> String {
-        self.payout_id.to_string()
-    }
-
-    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+impl DecisionOnPayout {
+    pub(super) async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let payouts = &service.operator_store.payouts;
         let owner = payouts
             .find_owner(self.payout_id)
@@ -162,6 +149,7 @@ impl ConfirmableChange for DecisionOnPayout {
             )));
         }
         to_description(
+            self.payout_id,
             owner,
             &Details {
                 request: &self.request,
@@ -170,10 +158,9 @@ impl ConfirmableChange for DecisionOnPayout {
         )
     }
 
-    async fn carry_out(
+    pub(super) async fn carry_out(
         self,
-        service: &web::Data<Service>,
-        actor: AuditActor,
+        Execution { service, actor, .. }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {
         let owner = service.operator_store.payouts.find_owner(self.payout_id).await?;
         let command = DecidePayout {

@@ -8,20 +8,17 @@ use std::time::Duration;
 use actix_web::{HttpResponse, web};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
-use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::product::parse_slug;
 use vouchsafe_domain::vendor::{AdapterKind, Vendor};
 use vouchsafe_procurement::http::{VendorUrl, guard};
 use vouchsafe_security::vault::seal::SealedBlob;
-use vouchsafe_store::{AuditActor, PutVendorOutcome, VendorConfig};
+use vouchsafe_store::{PutVendorOutcome, VendorConfig};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::vendors;
 use vouchsafe_wire::operator::vendors::{VendorRequest, VendorWithCircuit};
 
 use super::body::Json;
-use super::confirmable_change::{
-    ChangeDescription, ConfirmableChange, Safeguard, submit_with, to_description,
-};
+use super::change::{Change, ChangeDescription, Execution, Safeguard, submit_with, to_description};
 use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, sorted_list_response};
@@ -102,7 +99,7 @@ async fn put(
     // A vendor's URL receives orders worth money, and its credentials. Adapters without a server and the
     // concurrency are no matter of trust.
     let safeguard = Safeguard::of_change(&service, adapter != AdapterKind::Http || is_same_server);
-    submit_with(safeguard, &service, &operator, change).await
+    submit_with(safeguard, &service, &operator, Change::VendorPut(change)).await
 }
 
 /// A new definition of a vendor.
@@ -146,16 +143,8 @@ impl VendorPut {
     }
 }
 
-impl ConfirmableChange for VendorPut {
-    fn kind(&self) -> ChangeKind {
-        ChangeKind::VendorPut
-    }
-
-    fn object(&self) -> String {
-        self.vendor_id.clone()
-    }
-
-    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+impl VendorPut {
+    pub(super) async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let description = VendorDescription {
             adapter: self.request.validate_adapter(service.environment)?,
             url: self
@@ -167,13 +156,12 @@ impl ConfirmableChange for VendorPut {
             concurrency: self.request.validate_concurrency()?,
             credentials_changed: self.request.credentials.is_some(),
         };
-        to_description(None, &description)
+        to_description(&self.vendor_id, None, &description)
     }
 
-    async fn carry_out(
+    pub(super) async fn carry_out(
         self,
-        service: &web::Data<Service>,
-        actor: AuditActor,
+        Execution { service, actor, .. }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {
         // The setting may have changed since the request.
         let url = self.check(service).await?;

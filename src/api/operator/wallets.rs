@@ -6,7 +6,6 @@
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use vouchsafe_actors::flows::{FlowError, TopUp, TopUpError};
-use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::idempotency::Fingerprint;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::LedgerKind;
@@ -21,9 +20,7 @@ use vouchsafe_wire::operator::wallets;
 use vouchsafe_wire::operator::wallets::PostingRequest;
 
 use super::body::Json;
-use super::confirmable_change::{
-    ChangeDescription, ConfirmableChange, Safeguard, submit_with, to_description,
-};
+use super::change::{Change, ChangeDescription, Execution, Safeguard, submit_with, to_description};
 use super::partner_id;
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, keyed_request_error};
@@ -38,8 +35,12 @@ pub(super) fn endpoints() -> [Endpoint; wallets::OPERATIONS.len()] {
     [
         bind(wallets::LIST_WALLETS, list),
         bind(wallets::LIST_TRANSACTIONS, list_transactions),
-        bind(wallets::TOP_UP, |posting| post(posting, LedgerKind::TopUp)),
-        bind(wallets::ADJUST, |posting| post(posting, LedgerKind::Adjustment)),
+        bind(wallets::TOP_UP, |posting| {
+            post(posting, LedgerKind::TopUp, Change::TopUp)
+        }),
+        bind(wallets::ADJUST, |posting| {
+            post(posting, LedgerKind::Adjustment, Change::Adjustment)
+        }),
     ]
 }
 
@@ -74,6 +75,7 @@ pub(super) type Posting = (
 async fn post(
     (service, operator, wallet, Json(request)): Posting,
     kind: LedgerKind,
+    to_change: fn(WalletPosting) -> Change,
 ) -> Result<HttpResponse, ApiError> {
     let (partner_id, currency) = wallet.into_inner();
     let partner_id = partner_id.parse().map_err(|_| PartnerId::not_found())?;
@@ -92,7 +94,7 @@ async fn post(
         true => Safeguard::SecondOperator,
         false => Safeguard::StepUp,
     };
-    submit_with(safeguard, &service, &operator, posting).await
+    submit_with(safeguard, &service, &operator, to_change(posting)).await
 }
 
 /// A posting to a wallet of a partner.
@@ -104,19 +106,8 @@ pub(super) struct WalletPosting {
     request: PostingRequest,
 }
 
-impl ConfirmableChange for WalletPosting {
-    fn kind(&self) -> ChangeKind {
-        match self.kind {
-            LedgerKind::TopUp => ChangeKind::TopUp,
-            _ => ChangeKind::Adjustment,
-        }
-    }
-
-    fn object(&self) -> String {
-        self.partner_id.to_string()
-    }
-
-    async fn describe(&self, _: &Service) -> Result<ChangeDescription, ApiError> {
+impl WalletPosting {
+    pub(super) async fn describe(&self, _: &Service) -> Result<ChangeDescription, ApiError> {
         #[derive(Serialize)]
         struct Details<'a> {
             currency: Currency,
@@ -125,6 +116,7 @@ impl ConfirmableChange for WalletPosting {
         }
         to_description(
             self.partner_id,
+            self.partner_id,
             &Details {
                 currency: self.currency,
                 request: &self.request,
@@ -132,10 +124,9 @@ impl ConfirmableChange for WalletPosting {
         )
     }
 
-    async fn carry_out(
+    pub(super) async fn carry_out(
         self,
-        service: &web::Data<Service>,
-        actor: AuditActor,
+        Execution { service, actor, .. }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {
         let (amount, reference) = self.request.validate(self.currency, self.kind)?;
         let money = amount.of(self.currency);

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use vouchsafe_actors::flows::{
     CancelError, DecideOrder, DecideOrderError, RevokeOrder, decide_order, revoke_order,
 };
-use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::PendingReason;
 use vouchsafe_store::AuditActor;
@@ -20,9 +19,7 @@ use super::{find, find_by_id, order_body};
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
-use crate::api::operator::confirmable_change::{
-    ChangeDescription, ConfirmableChange, submit, to_description,
-};
+use crate::api::operator::change::{Change, ChangeDescription, Execution, submit, to_description};
 use crate::api::operator::decision::decision_error;
 use crate::api::path_id::Id;
 use crate::service::Service;
@@ -37,7 +34,8 @@ pub(in crate::api::operator) async fn approve(
 ) -> Result<HttpResponse, ApiError> {
     request.validated()?;
     let order_id = find(&service, &order_id).await?.order_id;
-    submit(&service, &operator, OrderApproval { order_id, request }).await
+    let approval = OrderApproval { order_id, request };
+    submit(&service, &operator, Change::OrderApprove(approval)).await
 }
 
 /// The approval of an order.
@@ -54,21 +52,17 @@ struct Details<'a> {
     order: OrderOfPartner<'a>,
 }
 
-impl ConfirmableChange for OrderApproval {
-    fn kind(&self) -> ChangeKind {
-        ChangeKind::OrderApprove
-    }
-
-    fn object(&self) -> String {
-        self.order_id.to_string()
-    }
-
-    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+impl OrderApproval {
+    pub(in crate::api::operator) async fn describe(
+        &self,
+        service: &Service,
+    ) -> Result<ChangeDescription, ApiError> {
         let order = find_by_id(service, self.order_id).await?;
         if order.closed || order.pending_reason != Some(PendingReason::Approval) {
             return Err(decide_order_error(&DecideOrderError::NotAwaitingApproval));
         }
         to_description(
+            self.order_id,
             order.partner_id,
             &Details {
                 request: &self.request,
@@ -77,10 +71,9 @@ impl ConfirmableChange for OrderApproval {
         )
     }
 
-    async fn carry_out(
+    pub(in crate::api::operator) async fn carry_out(
         self,
-        service: &web::Data<Service>,
-        actor: AuditActor,
+        Execution { service, actor, .. }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {
         decide(service, self.order_id, true, &self.request, actor).await
     }

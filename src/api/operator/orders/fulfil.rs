@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use vouchsafe_actors::flows::{self, ProcureError};
 use vouchsafe_actors::ports::vendors::ReservedDelivery;
-use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::Money;
 use vouchsafe_domain::order::{FulfilmentSource, Order, PendingReason};
@@ -30,9 +29,7 @@ use super::{find, find_by_id, order_body};
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
-use crate::api::operator::confirmable_change::{
-    ChangeDescription, ConfirmableChange, submit, to_description,
-};
+use crate::api::operator::change::{Change, ChangeDescription, Execution, submit, to_description};
 use crate::api::operator::decision::decision_error;
 use crate::api::operator::stock::ingest::{self, CodeState, KnownCodes};
 use crate::api::path_id::Id;
@@ -55,7 +52,8 @@ pub(in crate::api::operator) async fn fulfil(
     let order = find(&service, &order_id).await?;
     parse_rows(&service, &request, &order)?;
     let order_id = order.order_id;
-    submit(&service, &operator, Fulfilment { order_id, request }).await
+    let fulfilment = Fulfilment { order_id, request };
+    submit(&service, &operator, Change::OrderFulfil(fulfilment)).await
 }
 
 /// The product, its SKU and the vouchers of a request.
@@ -86,22 +84,18 @@ struct Details<'a> {
     vouchers: usize,
 }
 
-impl ConfirmableChange for Fulfilment {
-    fn kind(&self) -> ChangeKind {
-        ChangeKind::OrderFulfil
-    }
-
-    fn object(&self) -> String {
-        self.order_id.to_string()
-    }
-
-    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+impl Fulfilment {
+    pub(in crate::api::operator) async fn describe(
+        &self,
+        service: &Service,
+    ) -> Result<ChangeDescription, ApiError> {
         let order = find_by_id(service, self.order_id).await?;
         if !is_waiting_for_vendor(&order) {
             return Err(not_fulfillable(&order));
         }
         let (_, sku, rows) = parse_rows(service, &self.request, &order)?;
         to_description(
+            self.order_id,
             order.partner_id,
             &Details {
                 partner_id: order.partner_id,
@@ -112,10 +106,9 @@ impl ConfirmableChange for Fulfilment {
         )
     }
 
-    async fn carry_out(
+    pub(in crate::api::operator) async fn carry_out(
         self,
-        service: &web::Data<Service>,
-        actor: AuditActor,
+        Execution { service, actor, .. }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {
         store_and_deliver(service, self.order_id, &self.request, actor).await
     }

@@ -1,11 +1,9 @@
 //! Changes that may need a second operator: carried out at once, or stored until `/requests/{request_id}/confirm`.
 
-use std::future::Future;
-
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpResponse, web};
 use secrecy::zeroize::Zeroizing;
-use serde::de::{DeserializeOwned, Error as _};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use time::Duration;
 use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest};
@@ -16,6 +14,14 @@ use vouchsafe_store::AuditActor;
 use vouchsafe_store::change_requests::NewChangeRequest;
 use vouchsafe_wire::error_code::Code;
 
+use super::credential_rotation::CredentialRotation;
+use super::credentials::CredentialIssue;
+use super::operators::{AccountChange, OperatorCreation, TokenIssue};
+use super::orders::{Fulfilment, OrderApproval};
+use super::partners::TermsChange;
+use super::payouts::DecisionOnPayout;
+use super::vendors::VendorPut;
+use super::wallets::WalletPosting;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
 use crate::service::Service;
@@ -23,52 +29,77 @@ use crate::service::Service;
 /// Time to find a second operator, also over a night.
 const VALIDITY: Duration = Duration::hours(24);
 
-/// A validated change. It is stored as encrypted JSON.
-pub(super) trait ConfirmableChange: Serialize + DeserializeOwned {
-    fn kind(&self) -> ChangeKind;
+/// Declares the kinds of changes with the type of each, which has the functions `describe` and `carry_out`.
+macro_rules! changes {
+    ($($kind:ident($change:ty)),+ $(,)?) => {
+        /// A validated change. It is stored as encrypted JSON.
+        #[derive(Serialize, Deserialize)]
+        #[allow(clippy::enum_variant_names, reason = "they are those of the kinds")]
+        pub(super) enum Change {
+            $($kind($change)),+
+        }
 
-    /// ID of the changed object, or name of the operator.
-    fn object(&self) -> String;
+        impl Change {
+            pub(super) const fn kind(&self) -> ChangeKind {
+                match self {
+                    $(Self::$kind(_) => ChangeKind::$kind),+
+                }
+            }
 
-    /// Describes the change to the second operator. Rejects a change that cannot be carried out now.
-    fn describe(&self, service: &Service) -> impl Future<Output = Result<ChangeDescription, ApiError>>;
+            /// Describes the change to the second operator. Rejects a change that cannot be carried out now.
+            async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+                match self {
+                    $(Self::$kind(change) => Box::pin(change.describe(service)).await),+
+                }
+            }
 
-    /// Remembers the confirmed request, so that a second confirmation of a change that creates an object creates no second one.
-    #[must_use]
-    fn of_request(self, _request_id: ChangeRequestId) -> Self {
-        self
-    }
+            /// Carries the change out. A repetition changes nothing more.
+            pub(super) async fn carry_out(self, execution: Execution<'_>) -> Result<HttpResponse, ApiError> {
+                match self {
+                    $(Self::$kind(change) => Box::pin(change.carry_out(execution)).await),+
+                }
+            }
+        }
+    };
+}
 
-    /// Carries the change out in the name of `actor`. A repetition changes nothing more.
-    fn carry_out(
-        self,
-        service: &web::Data<Service>,
-        actor: AuditActor,
-    ) -> impl Future<Output = Result<HttpResponse, ApiError>>;
+changes! {
+    TopUp(WalletPosting),
+    Adjustment(WalletPosting),
+    PayoutPay(DecisionOnPayout),
+    PayoutReject(DecisionOnPayout),
+    PayoutFail(DecisionOnPayout),
+    OrderApprove(OrderApproval),
+    OrderFulfil(Fulfilment),
+    CredentialIssue(CredentialIssue),
+    CredentialRotate(CredentialRotation),
+    PartnerChange(Box<TermsChange>),
+    OperatorCreate(OperatorCreation),
+    OperatorChange(AccountChange),
+    OperatorTokenIssue(TokenIssue),
+    VendorPut(VendorPut),
+}
+
+/// A change that is carried out now.
+pub(super) struct Execution<'a> {
+    pub(super) service: &'a web::Data<Service>,
+    /// Who requested the change.
+    pub(super) actor: AuditActor,
+    /// The confirmed request. A credential gets its UUID, so that a second confirmation creates no second one.
+    pub(super) request_id: Option<ChangeRequestId>,
 }
 
 /// A change as it is encrypted: with what the row has in plain text, so that who writes to the database can
 /// neither confirm a request of their own nor show another change to the second operator.
 #[derive(Serialize, Deserialize)]
-pub(super) struct SealedChange<C> {
-    kind: ChangeKind,
-    requested_by: String,
-    object: String,
-    details: String,
-    /// Hash of the token of the settings, if it is the requester.
-    settings_token: Option<[u8; 32]>,
-    change: C,
-}
-
-/// The part of a [`SealedChange`] that does not depend on the change.
-#[derive(Deserialize)]
-pub(super) struct SealedDescription {
-    pub(super) kind: ChangeKind,
+pub(super) struct SealedChange {
     #[serde(deserialize_with = "parse_stored_name")]
     pub(super) requested_by: OperatorName,
     object: String,
     details: String,
+    /// Hash of the token of the settings, if it is the requester.
     settings_token: Option<[u8; 32]>,
+    pub(super) change: Change,
 }
 
 fn parse_stored_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OperatorName, D::Error> {
@@ -76,10 +107,16 @@ fn parse_stored_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opera
     OperatorName::from_stored(&text).map_err(D::Error::custom)
 }
 
-impl SealedDescription {
+impl SealedChange {
+    /// # Errors
+    /// `INTERNAL_ERROR`.
+    pub(super) fn parse(json: &[u8]) -> Result<Self, ApiError> {
+        serde_json::from_slice(json).map_err(|error| unreadable(&error))
+    }
+
     /// Replaces what the row says by what was encrypted: the second operator decides by it.
     pub(super) fn describe(self, request: &mut ChangeRequest) {
-        request.kind = self.kind;
+        request.kind = self.change.kind();
         request.requested_by = self.requested_by;
         request.object = self.object;
         request.details = self.details;
@@ -92,16 +129,14 @@ impl SealedDescription {
             .zip(requester)
             .is_some_and(|(current, requester)| current.matches(&requester))
     }
-}
 
-impl<C> SealedChange<C> {
     /// The change, if it belongs to this request.
     ///
     /// # Errors
     /// `INTERNAL_ERROR`.
-    pub(super) fn into_change(self, request: &ChangeRequest) -> Result<C, ApiError> {
-        if self.kind == request.kind
-            && self.requested_by == request.requested_by.as_str()
+    pub(super) fn into_change(self, request: &ChangeRequest) -> Result<Change, ApiError> {
+        if self.change.kind() == request.kind
+            && self.requested_by == request.requested_by
             && self.object == request.object
             && is_same_json(&self.details, &request.details)
         {
@@ -121,6 +156,8 @@ fn is_same_json(left: &str, right: &str) -> bool {
 
 /// What the second operator sees of a change.
 pub(super) struct ChangeDescription {
+    /// ID of the changed object, or name of the operator.
+    object: String,
     /// Whom the change concerns; `None` for an operator's account.
     partner_id: Option<PartnerId>,
     /// JSON object without codes and secrets.
@@ -153,7 +190,7 @@ impl Safeguard {
 pub(super) async fn submit(
     service: &web::Data<Service>,
     operator: &Operator,
-    change: impl ConfirmableChange,
+    change: Change,
 ) -> Result<HttpResponse, ApiError> {
     submit_with(Safeguard::of_change(service, false), service, operator, change).await
 }
@@ -163,20 +200,27 @@ pub(super) async fn submit_with(
     safeguard: Safeguard,
     service: &web::Data<Service>,
     operator: &Operator,
-    change: impl ConfirmableChange,
+    change: Change,
 ) -> Result<HttpResponse, ApiError> {
     if safeguard != Safeguard::None {
         operator.check_recent_authentication(service.clock.now())?;
     }
     if safeguard != Safeguard::SecondOperator {
-        return change.carry_out(service, operator.audit_actor()).await;
+        let execution = Execution {
+            service,
+            actor: operator.audit_actor(),
+            request_id: None,
+        };
+        return change.carry_out(execution).await;
     }
-    let ChangeDescription { partner_id, details } = change.describe(service).await?;
-    let request_id = ChangeRequestId::generate();
-    let (kind, object) = (change.kind(), change.object());
+    let ChangeDescription {
+        object,
+        partner_id,
+        details,
+    } = change.describe(service).await?;
+    let (request_id, kind) = (ChangeRequestId::generate(), change.kind());
     let sealed = SealedChange {
-        kind,
-        requested_by: operator.name().to_string(),
+        requested_by: operator.name().clone(),
         object: object.clone(),
         details: details.clone(),
         settings_token: service
@@ -212,10 +256,12 @@ pub(super) async fn submit_with(
 
 /// The request and what it is about, as text: a `Value` would convert amounts to floats.
 pub(super) fn to_description(
+    object: impl ToString,
     partner_id: impl Into<Option<PartnerId>>,
     details: &impl Serialize,
 ) -> Result<ChangeDescription, ApiError> {
     Ok(ChangeDescription {
+        object: object.to_string(),
         partner_id: partner_id.into(),
         details: serde_json::to_string(details).map_err(|error| unreadable(&error))?,
     })
@@ -236,7 +282,7 @@ async fn seal(service: &Service, request_id: ChangeRequestId, json: &[u8]) -> Re
 }
 
 /// The text of the error is not logged: it may quote a code.
-pub(super) fn unreadable(error: &serde_json::Error) -> ApiError {
+fn unreadable(error: &serde_json::Error) -> ApiError {
     tracing::error!(error.line = error.line(), "cannot convert a change request");
     ApiError::new(
         Code::InternalError,
