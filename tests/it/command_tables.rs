@@ -131,7 +131,7 @@ async fn tables_with_long_values_fit_and_show_whole_ids() {
 async fn tables_keep_the_most_important_columns() {
     let (url, _requests) = start_recording_server(|path| long_response(path).to_string());
     for (line, headings) in [
-        ("order list", &["ORDER", "PARTNER", "STATUS", "REASON"][..]),
+        ("order list", &["ORDER", "PARTNER", "STATUS", "WAITS"][..]),
         (
             "webhook deliveries",
             &["DELIVERY", "WEBHOOK", "STATUS", "RESPONSE"],

@@ -105,7 +105,7 @@ async fn lanes_show_their_commits_and_actors_their_handling_times() {
     assert!(wallet["handling_p50_us"].as_u64() > Some(0), "{wallet}");
     assert!(wallet["handling_p99_us"].as_u64() >= wallet["handling_p50_us"].as_u64());
     assert_eq!(wallet["last_error"], Value::Null);
-    assert!(run_ok(&["lanes"]).contains("LAST COMMIT US"));
+    assert!(run_ok(&["lanes"]).contains("LAST COMMIT (µS)"));
 }
 
 #[tokio::test]

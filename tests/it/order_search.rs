@@ -222,7 +222,8 @@ async fn pending_orders_are_listed_with_their_reason() {
         assert_eq!(ids(found["data"].as_array().unwrap()), [&expected["order_id"]]);
         let table = run_ok(&list);
         let row: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
-        assert_eq!(row[1..3], ["PENDING", reason], "{table}");
+        assert_eq!(row[1], "PENDING", "{table}");
+        assert!(row.contains(&reason), "{table}");
     }
     let query = format!("partner_id={partner_id}&pending_reason=VENDOR");
     for (more, expected) in [("", 1), ("&status=PENDING", 1), ("&status=DELIVERED", 0)] {

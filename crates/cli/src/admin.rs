@@ -11,6 +11,7 @@ use vouchsafe_domain::ids::ChangeRequestId;
 use vouchsafe_private_postgres::OPERATOR_TOKEN_FILE;
 use vouchsafe_security::secret::expose;
 use vouchsafe_security::secret_file;
+use vouchsafe_wire::column::Column;
 use vouchsafe_wire::filter::NoFilter;
 use vouchsafe_wire::operator::operation::Operation;
 use vouchsafe_wire::page::PageParameters;
@@ -19,7 +20,6 @@ use vouchsafe_wire::{operation, query};
 use super::client::{ClientCertificate, ErrorResponse, TransportOptions, build_client, parse_url, send};
 use super::exit::WaitingChange;
 use super::id::ObjectRef;
-use super::table::Column;
 use super::target::{Target, http_method};
 use super::{CONNECTION_OPTIONS, CommandOutput, LocalService, output};
 
@@ -209,11 +209,11 @@ impl AdminClient {
         &self,
         target: impl Into<Target<Q, R>>,
         query: &impl Serialize,
-        columns: &[Column],
     ) -> anyhow::Result<CommandOutput> {
         let query = query::to_string(query)?;
-        let request = self.request(&target.into().query(&query));
-        self.print_list(request, columns, &query).await
+        let target = target.into().query(&query);
+        self.print_list(self.request(&target), target.columns(), &query)
+            .await
     }
 
     async fn print_object(&self, request: reqwest::RequestBuilder) -> anyhow::Result<CommandOutput> {

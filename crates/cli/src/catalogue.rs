@@ -17,24 +17,6 @@ use super::examples::examples;
 use super::exit::UsageError;
 use super::id::{CategoryRef, ObjectRef as _, ProductRef};
 use super::output::{self, OrderedFields};
-use super::table::{Column, column, text};
-
-const CATEGORY_COLUMNS: [Column; 3] = [
-    column("CATEGORY", "category_id"),
-    text("NAME", "name", 16),
-    column("PARENT", "parent_id"),
-];
-
-const PRODUCT_COLUMNS: [Column; 8] = [
-    column("PRODUCT", "product_id"),
-    text("NAME", "name", 16),
-    column("CURRENCY", "currency"),
-    text("DENOMINATIONS", "denominations", 14),
-    column("ROUTE", "route"),
-    column("CATEGORY", "category_id"),
-    text("BRAND", "brand", 10),
-    column("DISCONTINUED", "discontinued"),
-];
 
 #[derive(Debug, Subcommand)]
 pub enum CategoryAction {
@@ -82,7 +64,7 @@ pub struct PutProductArgs {
 pub(super) async fn category(action: CategoryAction, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         CategoryAction::Put(args) => args.send(PUT_CATEGORY, admin).await,
-        CategoryAction::List(args) => admin.list(LIST_CATEGORIES, &args, &CATEGORY_COLUMNS).await,
+        CategoryAction::List(args) => admin.list(LIST_CATEGORIES, &args).await,
     }
 }
 
@@ -99,7 +81,7 @@ pub(super) async fn product(action: ProductAction, admin: &AdminClient) -> anyho
             };
             admin.show(response, output::format_object)
         }
-        ProductAction::List(args) => admin.list(LIST_PRODUCTS, &args, &PRODUCT_COLUMNS).await,
+        ProductAction::List(args) => admin.list(LIST_PRODUCTS, &args).await,
         ProductAction::Show(product) => admin.run(product.at(GET_PRODUCT)).await,
     }
 }

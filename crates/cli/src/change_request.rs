@@ -11,16 +11,6 @@ use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
 use super::id::{ChangeRequestRef, ObjectRef as _};
-use super::table::{Column, column};
-
-const COLUMNS: [Column; 6] = [
-    column("REQUEST", "request_id"),
-    column("CHANGE", "kind"),
-    column("OBJECT", "object"),
-    column("BY", "requested_by"),
-    column("STATUS", "status"),
-    column("UNTIL", "expires_at"),
-];
 
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -40,7 +30,7 @@ pub enum Action {
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::List(list) => admin.list(LIST_CHANGE_REQUESTS, &list, &COLUMNS).await,
+        Action::List(list) => admin.list(LIST_CHANGE_REQUESTS, &list).await,
         Action::Show(request) => admin.run(request.at(GET_CHANGE_REQUEST)).await,
         Action::Confirm(request) => admin.run(request.at(CONFIRM_CHANGE_REQUEST)).await,
         Action::Decline(args) => args.send(DECLINE_CHANGE_REQUEST, admin).await,

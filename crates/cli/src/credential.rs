@@ -10,18 +10,7 @@ use vouchsafe_wire::query;
 use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
 use super::id::{CredentialRef, ObjectRef as _, PartnerRef};
-use super::table::{Column, column};
 use super::{CommandOutput, output};
-
-const COLUMNS: [Column; 7] = [
-    column("CREDENTIAL", "credential_id"),
-    column("LIVE", "live"),
-    column("SCOPES", "scopes"),
-    column("UNTIL", "not_after"),
-    column("REVOKED", "revoked_at"),
-    column("FROM", "not_before"),
-    column("ROTATED", "rotated_at"),
-];
 
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -58,7 +47,7 @@ pub enum Action {
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         Action::Issue(args) => args.send(ISSUE_CREDENTIAL, admin).await,
-        Action::List { partner, list } => admin.list(partner.at(LIST_CREDENTIALS), &list, &COLUMNS).await,
+        Action::List { partner, list } => admin.list(partner.at(LIST_CREDENTIALS), &list).await,
         Action::Rotate(args) => args.send(ROTATE_CREDENTIAL, admin).await,
         Action::Revoke { credential, query } => {
             let query = query::to_string(&query)?;

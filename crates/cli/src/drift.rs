@@ -9,18 +9,6 @@ use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
 use super::id::DriftRef;
-use super::table::{Column, column, text};
-
-const COLUMNS: [Column; 8] = [
-    column("DRIFT", "drift_id"),
-    column("DATE", "date"),
-    column("VENDOR", "vendor"),
-    column("KIND", "kind"),
-    column("RESOLUTION", "resolution"),
-    text("DIFFERENCES", "differences", 12),
-    column("ORDER", "order_id"),
-    text("VENDOR RECORD", "vendor_record", 14),
-];
 
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -40,7 +28,7 @@ pub enum Action {
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::List(args) => admin.list(LIST_DRIFTS, &args, &COLUMNS).await,
+        Action::List(args) => admin.list(LIST_DRIFTS, &args).await,
         Action::Resolve(args) => args.send(RESOLVE_DRIFT, admin).await,
     }
 }

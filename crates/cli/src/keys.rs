@@ -11,31 +11,31 @@ use vouchsafe_store::{
     DataKeyError, KeyReport, NodeWrappingKeys, RequestOutcome, RewrapOutcome, create_data_key, list_keys,
     request_reencryption, rewrap,
 };
+use vouchsafe_wire::column::{Column, col};
 
 use super::database::DatabaseArgs;
 use super::examples::examples;
 use super::exit::UsageError;
 use super::output::format_field_table;
-use super::table::{Column, column};
 use super::{CommandOutput, LocalService};
 
 const DATA_KEY_COLUMNS: [Column; 6] = [
-    column("KEY", "key_id"),
-    column("PURPOSE", "purpose"),
-    column("CREATED", "created_at"),
-    column("WRAPPED BY", "wrapped_by"),
-    column("ACTIVE", "is_active"),
-    column("CODES", "codes"),
+    col("Key", "key_id"),
+    col("Purpose", "purpose"),
+    col("Created", "created_at"),
+    col("Wrapped by", "wrapped_by"),
+    col("Active", "is_active"),
+    col("Codes", "codes"),
 ];
 
-const NODE_COLUMNS: [Column; 2] = [column("NODE", "node"), column("WRAPPING KEYS", "wrapping_keys")];
+const NODE_COLUMNS: [Column; 2] = [col("Node", "node"), col("Wrapping keys", "wrapping_keys")];
 
 const REENCRYPTION_COLUMNS: [Column; 5] = [
-    column("REQUESTED", "requested_at"),
-    column("TO KEY", "key_id"),
-    column("CODES", "codes"),
-    column("FAILURES", "failures"),
-    column("ENDED", "ended_at"),
+    col("Requested", "requested_at"),
+    col("To key", "key_id"),
+    col("Codes", "codes"),
+    col("Failures", "failures"),
+    col("Ended", "ended_at"),
 ];
 
 /// Actions on data keys.

@@ -12,65 +12,7 @@ use vouchsafe_wire::operator::monitoring::{
 use super::CommandOutput;
 use super::admin::{AdminClient, AdminQuery, ListArgs};
 use super::examples::examples;
-use super::table::{Column, column, text};
 use super::target::Target;
-
-const ACTOR_COLUMNS: [Column; 10] = [
-    column("KIND", "kind"),
-    column("KEY", "key"),
-    column("MAILBOX", "mailbox_depth"),
-    column("HANDLED", "handled"),
-    column("PER S", "handled_per_s"),
-    column("P99 US", "handling_p99_us"),
-    column("STATE", "state"),
-    column("RESTARTS", "restarts"),
-    text("LAST ERROR", "last_error.message", 12),
-    column("AT", "last_error.at"),
-];
-
-const NODE_COLUMNS: [Column; 7] = [
-    column("NODE", "node"),
-    column("LIVE", "is_live"),
-    column("VERSION", "version"),
-    column("LEASE UNTIL", "lease_until"),
-    column("SKUS", "claimed_skus"),
-    column("CHUNKS", "claimed_chunks"),
-    column("STARTS", "incarnation"),
-];
-
-const LANE_COLUMNS: [Column; 7] = [
-    column("LANE", "lane"),
-    column("QUEUED", "queued"),
-    column("IN FLIGHT", "in_flight"),
-    column("LAST BATCH", "last_batch_records"),
-    column("LAST COMMIT US", "last_commit_us"),
-    column("BATCHES", "batches"),
-    column("CAN COMMIT", "can_commit"),
-];
-
-const AUDIT_COLUMNS: [Column; 5] = [
-    column("ENTRY", "audit_id"),
-    column("AT", "at"),
-    text("ACTION", "action", 18),
-    text("SUBJECT", "subject", 12),
-    text("OPERATOR", "operator", 12),
-];
-
-const SETTING_COLUMNS: [Column; 4] = [
-    column("NAME", "name"),
-    text("VALUE", "value", 20),
-    column("SOURCE", "source"),
-    column("SECRET", "is_secret"),
-];
-
-const CHECKPOINT_COLUMNS: [Column; 6] = [
-    column("CHECKPOINT", "number"),
-    column("AT", "at"),
-    column("ENTRIES", "entries"),
-    column("NEWEST ENTRY", "newest_audit_id"),
-    column("INTACT", "is_intact"),
-    text("SHA-256", "hash", 16),
-];
 
 /// Checkpoints to list, or to write.
 #[derive(Debug, Args)]
@@ -106,7 +48,7 @@ pub(super) async fn actors(args: &ActorsArgs, admin: &AdminClient) -> anyhow::Re
             let actor = Target::from(GET_ACTOR).with("kind", kind.into());
             admin.run(actor.with("key", key)).await
         }
-        _ => admin.list(LIST_ACTORS, query, &ACTOR_COLUMNS).await,
+        _ => admin.list(LIST_ACTORS, query).await,
     }
 }
 
@@ -115,18 +57,18 @@ pub(super) async fn overview(admin: &AdminClient) -> anyhow::Result<CommandOutpu
 }
 
 pub(super) async fn nodes(query: &ListArgs, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
-    admin.list(LIST_NODES, query, &NODE_COLUMNS).await
+    admin.list(LIST_NODES, query).await
 }
 
 pub(super) async fn lanes(query: &ListArgs, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
-    admin.list(LIST_LANES, query, &LANE_COLUMNS).await
+    admin.list(LIST_LANES, query).await
 }
 
 pub(super) async fn audit(
     query: &ListArgs<AuditFilter>,
     admin: &AdminClient,
 ) -> anyhow::Result<CommandOutput> {
-    admin.list(LIST_AUDIT, query, &AUDIT_COLUMNS).await
+    admin.list(LIST_AUDIT, query).await
 }
 
 pub(super) async fn checkpoints(
@@ -136,14 +78,10 @@ pub(super) async fn checkpoints(
 ) -> anyhow::Result<CommandOutput> {
     match action {
         Some(CheckpointAction::Write) => admin.run(WRITE_AUDIT_CHECKPOINT).await,
-        None => {
-            admin
-                .list(LIST_AUDIT_CHECKPOINTS, query, &CHECKPOINT_COLUMNS)
-                .await
-        }
+        None => admin.list(LIST_AUDIT_CHECKPOINTS, query).await,
     }
 }
 
 pub(super) async fn settings(query: &ListArgs, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
-    admin.list(LIST_SETTINGS, query, &SETTING_COLUMNS).await
+    admin.list(LIST_SETTINGS, query).await
 }

@@ -28,37 +28,7 @@ use super::database::DatabaseArgs;
 use super::examples::examples;
 use super::exit::UsageError;
 use super::id::{ObjectRef as _, OperatorRef, OperatorSessionRef, OperatorTokenRef};
-use super::table::{Column, column, text};
 use super::{CommandOutput, LocalService, output};
-
-const COLUMNS: [Column; 5] = [
-    column("NAME", "name"),
-    column("ROLE", "role"),
-    column("DISABLED", "disabled"),
-    column("ACTIVE", "active"),
-    column("CREATED", "created_at"),
-];
-
-const TOKEN_COLUMNS: [Column; 6] = [
-    column("TOKEN", "token_id"),
-    column("ACTIVE", "active"),
-    column("UNTIL", "expires_at"),
-    column("REVOKED", "revoked_at"),
-    column("USED", "last_used_at"),
-    column("FROM", "created_at"),
-];
-
-const IDENTITY_COLUMNS: [Column; 2] = [column("SUBJECT", "subject"), text("ISSUER", "issuer", 20)];
-
-const SESSION_COLUMNS: [Column; 7] = [
-    column("SESSION", "session_id"),
-    column("OPERATOR", "operator"),
-    column("UNTIL", "expires_at"),
-    column("ENDED", "ended_at"),
-    column("METHOD", "method"),
-    column("ADDRESS", "address"),
-    column("USED", "last_used_at"),
-];
 
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -168,7 +138,7 @@ pub enum TokenAction {
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::List(list) => admin.list(LIST_OPERATORS, &list, &COLUMNS).await,
+        Action::List(list) => admin.list(LIST_OPERATORS, &list).await,
         Action::Create(args) => {
             let role = args
                 .role
@@ -179,9 +149,7 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         Action::Change(args) => args.send(CHANGE_OPERATOR, admin).await,
         Action::Token(TokenAction::Issue(args)) => args.send(ISSUE_OPERATOR_TOKEN, admin).await,
         Action::Token(TokenAction::List { operator, list }) => {
-            admin
-                .list(operator.at(LIST_OPERATOR_TOKENS), &list, &TOKEN_COLUMNS)
-                .await
+            admin.list(operator.at(LIST_OPERATOR_TOKENS), &list).await
         }
         Action::Token(TokenAction::Activate { code }) => {
             // A file ends with a line feed, which is not part of the code.
@@ -194,9 +162,7 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
             admin.show(response, |_| Ok(format!("{} is revoked", token.token_id)))
         }
         Action::Identity(IdentityAction::List { operator, list }) => {
-            admin
-                .list(operator.at(LIST_OPERATOR_IDENTITIES), &list, &IDENTITY_COLUMNS)
-                .await
+            admin.list(operator.at(LIST_OPERATOR_IDENTITIES), &list).await
         }
         Action::Identity(IdentityAction::Unlink(operator)) => {
             let response = admin
@@ -207,7 +173,7 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
             })
         }
         Action::SignIn(args) => admin.run(args.operator.at(ISSUE_SIGN_IN_LINK)).await,
-        Action::Sessions(list) => admin.list(LIST_OPERATOR_SESSIONS, &list, &SESSION_COLUMNS).await,
+        Action::Sessions(list) => admin.list(LIST_OPERATOR_SESSIONS, &list).await,
         Action::SignOut(session) => {
             let response = admin.call(session.at(END_OPERATOR_SESSION), NO_BODY).await?;
             admin.show(response, |_| Ok(format!("{} is ended", session.session_id)))

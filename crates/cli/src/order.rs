@@ -16,25 +16,7 @@ use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
 use super::id::{ObjectRef as _, OrderRef};
-use super::table::{Column, column, text};
 use super::voucher_file::{parse_list, read_bytes};
-
-const COLUMNS: [Column; 7] = [
-    column("ORDER", "order_id"),
-    column("PARTNER", "partner_id"),
-    text("STATUS", "status", 12),
-    column("REASON", "pending_reason"),
-    column("TOTAL", "total_amount currency"),
-    text("REFERENCE", "reference", 24),
-    column("CREATED", "created_at"),
-];
-
-const EVENT_COLUMNS: [Column; 4] = [
-    column("SEQUENCE", "data.sequence"),
-    column("TIME", "created_at"),
-    column("EVENT", "event"),
-    column("ID", "event_id"),
-];
 
 type DecisionArgs = RequestArgs<OrderRef, ReasonRequest>;
 
@@ -86,13 +68,9 @@ pub struct FulfilArgs {
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::List(args) => admin.list(SEARCH_ORDERS, &args, &COLUMNS).await,
+        Action::List(args) => admin.list(SEARCH_ORDERS, &args).await,
         Action::Show(order) => admin.run(order.at(GET_ORDER)).await,
-        Action::Events { order, list } => {
-            admin
-                .list(order.at(LIST_ORDER_EVENTS), &list, &EVENT_COLUMNS)
-                .await
-        }
+        Action::Events { order, list } => admin.list(order.at(LIST_ORDER_EVENTS), &list).await,
         Action::Fulfil(mut args) => {
             args.request.vouchers = read_vouchers(&args)?;
             admin.send(args.order.at(FULFIL_ORDER), &args.request).await

@@ -10,9 +10,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use vouchsafe_domain::deceptive::escape_value;
 use vouchsafe_domain::period::parse_timestamp;
+use vouchsafe_wire::column::{Column, of_terminal};
 use vouchsafe_wire::query;
 
-use super::table::{Column, format_table, wrap};
+use super::table::{format_table, wrap};
 
 /// Fields of an object in their original order.
 pub(super) struct OrderedFields(pub(super) Vec<(String, Box<RawValue>)>);
@@ -161,7 +162,7 @@ fn nested_objects(value: &RawValue) -> Option<Vec<OrderedFields>> {
 
 /// Formats the list in a field of an object as a table.
 pub(super) fn format_field_table(body: &str, field: &str, columns: &[Column]) -> anyhow::Result<String> {
-    Ok(format_rows(&list_in(body, field)?, columns))
+    Ok(format_rows(&list_in(body, field)?, &of_terminal(columns)))
 }
 
 fn list_in(body: &str, field: &str) -> anyhow::Result<Vec<OrderedFields>> {
@@ -201,9 +202,9 @@ pub(super) fn format_list(body: &str, columns: &[Column], query: &str) -> anyhow
         let names_object = column.fields.ends_with("_id") || ["vendor", "date"].contains(&column.fields);
         names_object && filters.iter().any(|(name, _)| name == column.fields)
     };
-    let kept = columns.iter().enumerate();
-    let kept = kept.filter(|(index, column)| *index == 0 || !is_filtered(column));
-    let columns: Vec<_> = kept.map(|(_, column)| *column).collect();
+    let mut columns = of_terminal(columns);
+    let first = columns.first().map(|column| column.fields);
+    columns.retain(|column| Some(column.fields) == first || !is_filtered(column));
     let mut text = format_rows(&list.data, &columns);
     if list.data.is_empty() {
         text.push_str("\n(no entries)");
@@ -229,8 +230,9 @@ fn format_rows(objects: &[OrderedFields], columns: &[Column]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use vouchsafe_wire::column::col;
+
     use super::*;
-    use crate::table::column;
 
     #[test]
     fn object_prints_one_field_per_line() {
@@ -245,7 +247,7 @@ mod tests {
     fn list_in_object_prints_as_table_and_paragraphs() {
         let body =
             r#"{"id":"p1","points":[{"name":"one","at":null,"advice":"do it"},{"name":"two","at":"x"}]}"#;
-        let columns = [column("NAME", "name"), column("WHEN", "at")];
+        let columns = [col("Name", "name"), col("When", "at")];
         assert_eq!(
             format_field_table(body, "points", &columns).unwrap(),
             "NAME  WHEN\none   -\ntwo   x"
@@ -258,9 +260,9 @@ mod tests {
     #[test]
     fn list_prints_as_table_with_next_cursor() {
         let columns = [
-            column("PRODUCT", "product_id"),
-            column("PRICE", "price currency"),
-            column("GONE", "gone"),
+            col("Product", "product_id"),
+            col("Price", "price currency"),
+            col("Gone", "gone"),
         ];
         let body = r#"{"data":[{"price":25.00,"currency":"USD","product_id":"ä"},{"product_id":"longer-one","price":1}],
             "has_more":true,"next_cursor":"abc"}"#;
@@ -276,9 +278,9 @@ mod tests {
     #[test]
     fn filtered_list_leaves_out_the_known_id_and_repeats_the_times() {
         let columns = [
-            column("WEBHOOK", "webhook_id"),
-            column("PARTNER", "partner_id"),
-            column("STATUS", "status"),
+            col("Webhook", "webhook_id"),
+            col("Partner", "partner_id"),
+            col("Status", "status"),
         ];
         let body = r#"{"data":[{"webhook_id":"w","partner_id":"p","status":"s"}],"has_more":true,"next_cursor":"c"}"#;
         assert_eq!(
@@ -295,9 +297,9 @@ mod tests {
     #[test]
     fn cell_shows_seconds_the_last_attempt_and_escapes() {
         let columns = [
-            column("AT", "at"),
-            column("RESPONSE", "attempts.last.status attempts.last.fault"),
-            column("NOTE", "note"),
+            col("At", "at"),
+            col("Response", "attempts.last.status attempts.last.fault"),
+            col("Note", "note"),
         ];
         let body = r#"{"data":[
             {"at":"2026-11-20T12:00:00.123456Z","attempts":[{"status":200,"fault":null},{"status":null,"fault":"timeout"}]},

@@ -11,35 +11,10 @@ use vouchsafe_wire::operator::partners::{
 use super::admin::{AdminClient, ListArgs, NO_BODY};
 use super::examples::examples;
 use super::id::{ObjectRef as _, PartnerRef};
-use super::table::{Column, column, text};
 use super::{CommandOutput, output};
-
-const COLUMNS: [Column; 5] = [
-    column("PARTNER", "partner_id"),
-    text("NAME", "name", 16),
-    column("SUSPENDED", "suspended"),
-    column("CREATED", "created_at"),
-    text("ALLOWLIST", "allowlist", 14),
-];
 
 /// State of a check that needs no advice.
 const PASSED: &str = CheckState::Passed.into_str();
-
-const CERTIFICATION_COLUMNS: [Column; 4] = [
-    column("CHECK", "check"),
-    column("STATE", "state"),
-    column("AT", "at"),
-    text("REASON", "reason", 30),
-];
-
-const LIMIT_COLUMNS: [Column; 6] = [
-    column("CREDENTIAL", "credential_id"),
-    column("CLASS", "class"),
-    column("QUOTA", "quota"),
-    column("WINDOW S", "window_s"),
-    column("USED", "used"),
-    column("DEFAULT", "is_default"),
-];
 
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -128,11 +103,9 @@ const TERMS: [&str; 9] = [
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     let (partner, patch) = match action {
         Action::Create(args) => return admin.send(CREATE_PARTNER, &args).await,
-        Action::List(args) => return admin.list(LIST_PARTNERS, &args, &COLUMNS).await,
+        Action::List(args) => return admin.list(LIST_PARTNERS, &args).await,
         Action::Limits { partner, list } => {
-            return admin
-                .list(partner.at(LIST_LIMIT_USE), &list, &LIMIT_COLUMNS)
-                .await;
+            return admin.list(partner.at(LIST_LIMIT_USE), &list).await;
         }
         Action::Show(partner) => return admin.run(partner.at(GET_PARTNER)).await,
         Action::Certification { partner, start_over } => {
@@ -155,7 +128,7 @@ async fn certification(
     }
     let response = admin.call(partner.at(GET_CERTIFICATION), NO_BODY).await?;
     admin.show(response, |response| {
-        let table = output::format_field_table(response, "checks", &CERTIFICATION_COLUMNS)?;
+        let table = output::format_field_table(response, "checks", GET_CERTIFICATION.route.columns)?;
         let advice = output::format_paragraphs(response, "checks", ["check", "advice"], ("state", PASSED))?;
         Ok(format!("{table}\n{advice}"))
     })

@@ -10,16 +10,6 @@ use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
 use super::id::{ObjectRef as _, PayoutRef};
-use super::table::{Column, column, text};
-
-const COLUMNS: [Column; 6] = [
-    column("PAYOUT", "payout_id"),
-    column("PARTNER", "partner_id"),
-    column("STATUS", "status"),
-    column("AMOUNT", "amount currency"),
-    text("REFERENCE", "reference", 24),
-    column("CREATED", "created_at"),
-];
 
 type DecisionArgs = RequestArgs<PayoutRef, PayoutDecisionRequest>;
 
@@ -47,7 +37,7 @@ pub enum Action {
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::List(args) => admin.list(LIST_PAYOUTS, &args, &COLUMNS).await,
+        Action::List(args) => admin.list(LIST_PAYOUTS, &args).await,
         Action::Show(payout) => admin.run(payout.at(GET_PAYOUT)).await,
         Action::Pay(args) => args.send(PAY_PAYOUT, admin).await,
         Action::Reject(args) => args.send(REJECT_PAYOUT, admin).await,

@@ -9,19 +9,6 @@ use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
 use super::id::{ObjectRef as _, PurchaseRef};
-use super::table::{Column, column, text};
-
-const COLUMNS: [Column; 9] = [
-    column("PURCHASE", "purchase_id"),
-    column("ORDER", "order_id"),
-    column("STATE", "state"),
-    column("RESPONSE", "last_response"),
-    column("VENDOR", "vendor"),
-    column("QUANTITY", "quantity"),
-    column("SOLD", "sold"),
-    column("IMPORTED", "imported"),
-    text("MESSAGE", "last_message", 20),
-];
 
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -48,7 +35,7 @@ pub struct EndArgs {
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::List(args) => admin.list(LIST_PURCHASES, &args, &COLUMNS).await,
+        Action::List(args) => admin.list(LIST_PURCHASES, &args).await,
         Action::Show(purchase) => admin.run(purchase.at(GET_PURCHASE)).await,
         Action::End(args) => args.end.send(END_PURCHASE, admin).await,
     }

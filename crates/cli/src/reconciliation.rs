@@ -10,19 +10,8 @@ use vouchsafe_wire::operator::reconciliation::{
 use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
 use super::id::{DayRef, ObjectRef as _};
-use super::table::{Column, column, text};
 use super::upload::{self, UploadSource};
 use super::{CommandOutput, output};
-
-const COLUMNS: [Column; 7] = [
-    text("DATE", "date", 10),
-    column("VENDORS", "vendors"),
-    column("COMPARED", "compared"),
-    column("FAILED", "failed"),
-    column("MATCHED", "matched"),
-    column("DRIFTED", "drifted"),
-    column("UNMATCHED", "unmatched"),
-];
 
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -61,7 +50,7 @@ pub struct UploadArgs {
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         Action::Run(args) => args.send(RUN_RECONCILIATION, admin).await,
-        Action::List(args) => admin.list(LIST_RECONCILIATIONS, &args, &COLUMNS).await,
+        Action::List(args) => admin.list(LIST_RECONCILIATIONS, &args).await,
         Action::Show(day) => admin.run(day.at(GET_RECONCILIATION)).await,
         Action::Upload(UploadArgs { file, day, query }) => {
             let source = UploadSource::open(&file)?;

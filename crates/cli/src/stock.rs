@@ -13,33 +13,12 @@ use vouchsafe_wire::operator::stock::{IMPORT_STOCK, LIST_STOCK, LIST_STOCK_EXPIR
 use super::admin::{AdminClient, ListArgs};
 use super::examples::examples;
 use super::stock_release::{self, ReleaseArgs};
-use super::table::{Column, column};
 use super::upload::{self, UploadSource};
 use super::voucher_file::Format;
 use super::{CommandOutput, stock_void};
 
 /// Rejected lines in the summary of an import: enough to recognise the mistake.
 const SHOWN_REJECTIONS: usize = 10;
-
-const COLUMNS: [Column; 11] = [
-    column("PRODUCT", "product_id"),
-    column("DENOMINATION", "denomination"),
-    column("LOADED", "loaded"),
-    column("FREE", "free"),
-    column("SOLD 7D", "sold_7d"),
-    column("DAYS LEFT", "days_left"),
-    column("QUARANTINED", "quarantined"),
-    column("SOLD", "sold"),
-    column("VOID", "void"),
-    column("EXPIRED", "expired"),
-    column("NEXT EXPIRY", "next_expiry"),
-];
-
-const EXPIRY_COLUMNS: [Column; 3] = [
-    column("MONTH", "month"),
-    column("VOUCHERS", "vouchers"),
-    column("SHARE", "share"),
-];
 
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -122,8 +101,8 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
                 ..output
             })
         }
-        Action::Expiries(args) => admin.list(LIST_STOCK_EXPIRIES, &args, &EXPIRY_COLUMNS).await,
-        Action::Levels(args) => admin.list(LIST_STOCK, &args, &COLUMNS).await,
+        Action::Expiries(args) => admin.list(LIST_STOCK_EXPIRIES, &args).await,
+        Action::Levels(args) => admin.list(LIST_STOCK, &args).await,
         Action::Void {
             request,
             codes,

@@ -4,39 +4,12 @@
 //! middle. An ID is never shortened, because it is there to be copied.
 
 use unicode_width::UnicodeWidthStr as _;
+use vouchsafe_wire::column::Column;
 
 /// Width in columns of a terminal; the help has the same.
 pub const MAX_WIDTH: usize = 100;
 
 const GAP: &str = "  ";
-
-/// A column of a table.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Column {
-    heading: &'static str,
-    /// Names of the fields, whose values it joins.
-    pub(super) fields: &'static str,
-    /// The width to which values may be shortened.
-    min_width: Option<usize>,
-}
-
-/// A column of values that are never shortened.
-pub(super) const fn column(heading: &'static str, fields: &'static str) -> Column {
-    Column {
-        heading,
-        fields,
-        min_width: None,
-    }
-}
-
-/// A column of texts, which may be shortened to this width.
-pub(super) const fn text(heading: &'static str, fields: &'static str, min_width: usize) -> Column {
-    Column {
-        heading,
-        fields,
-        min_width: Some(min_width),
-    }
-}
 
 /// A column that fits into the table.
 struct FittedColumn {
@@ -47,7 +20,10 @@ struct FittedColumn {
 
 /// Formats a line of headings and a line per row, with a note on columns that are left out.
 pub(super) fn format_table(columns: &[Column], rows: &[Vec<String>]) -> String {
-    let headings: Vec<_> = columns.iter().map(|column| column.heading.to_owned()).collect();
+    let headings: Vec<_> = columns
+        .iter()
+        .map(|column| column.heading.to_ascii_uppercase())
+        .collect();
     let fitted = fit(columns, rows);
     let line = |cells: &Vec<String>| {
         let cells = fitted.iter().map(|FittedColumn { index, width, .. }| {
@@ -61,7 +37,7 @@ pub(super) fn format_table(columns: &[Column], rows: &[Vec<String>]) -> String {
     let is_left_out = |index: &usize| fitted.iter().all(|shown| shown.index != *index);
     let left_out: Vec<_> = (0..columns.len())
         .filter(is_left_out)
-        .map(|index| columns[index].heading)
+        .map(|index| headings[index].as_str())
         .collect();
     if !left_out.is_empty() {
         lines.push(format!("Not shown: {}; see --json", left_out.join(", ")));
@@ -157,6 +133,8 @@ pub(super) fn wrap(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use vouchsafe_wire::column::col;
+
     use super::*;
 
     const ID: &str = "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
@@ -167,7 +145,7 @@ mod tests {
 
     #[test]
     fn column_width_counts_wide_characters_twice() {
-        let columns = [column("A", "a"), column("B", "b")];
+        let columns = [col("A", "a"), col("B", "b")];
         let table = format_table(&columns, &[row(&["日本", "x"]), row(&["ä", "y"])]);
         assert_eq!(table, "A     B\n日本  x\nä     y");
     }
@@ -175,9 +153,9 @@ mod tests {
     #[test]
     fn long_text_is_shortened_in_the_middle_and_id_is_not() {
         let columns = [
-            column("ORDER", "order"),
-            text("NAME", "name", 12),
-            text("SUBJECT", "subject", 12),
+            col("Order", "order"),
+            col("Name", "name").text(12),
+            col("Subject", "subject").text(12),
         ];
         let long = format!("begin{}end", "日".repeat(80));
         let table = format_table(&columns, &[row(&[ID, &long, ID])]);
@@ -192,12 +170,7 @@ mod tests {
 
     #[test]
     fn column_that_does_not_fit_is_left_out_with_a_note() {
-        let columns = [
-            column("ONE", "1"),
-            column("TWO", "2"),
-            column("THREE", "3"),
-            column("N", "4"),
-        ];
+        let columns = [col("One", "1"), col("Two", "2"), col("Three", "3"), col("N", "4")];
         let table = format_table(&columns, &[row(&[ID, ID, ID, "7"])]);
         assert_eq!(
             table,

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use reqwest::Method;
+use vouchsafe_wire::column::Column;
 use vouchsafe_wire::operation;
 use vouchsafe_wire::operator::operation::{ADMIN_PREFIX, Operation, Route};
 
@@ -10,6 +11,7 @@ use vouchsafe_wire::operator::operation::{ADMIN_PREFIX, Operation, Route};
 pub struct Target<Q, R> {
     method: operation::Method,
     path: String,
+    columns: &'static [Column],
     types: PhantomData<fn(Q) -> R>,
 }
 
@@ -24,6 +26,7 @@ impl<Q, R> Target<Q, R> {
         Self {
             method: route.method,
             path: format!("{ADMIN_PREFIX}{}", route.path),
+            columns: route.columns,
             types: PhantomData,
         }
     }
@@ -36,6 +39,10 @@ impl<Q, R> Target<Q, R> {
 
     pub(super) const fn method(&self) -> operation::Method {
         self.method
+    }
+
+    pub(super) const fn columns(&self) -> &'static [Column] {
+        self.columns
     }
 
     pub(super) fn path(&self) -> &str {

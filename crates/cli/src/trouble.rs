@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::value::RawValue;
-use vouchsafe_wire::operator::monitoring::{GET_OVERVIEW, LIST_ACTORS, LIST_REFUSALS};
+use vouchsafe_wire::column::{Column, col};
+use vouchsafe_wire::operator::monitoring::{ACTOR_SUM_COLUMNS, GET_OVERVIEW, LIST_ACTORS, LIST_REFUSALS};
 use vouchsafe_wire::operator::operation::Route;
 use vouchsafe_wire::operator::reconciliation::LIST_DRIFTS;
 use vouchsafe_wire::operator::refusals::Hours;
@@ -13,7 +14,6 @@ use vouchsafe_wire::operator::webhooks::LIST_WEBHOOKS;
 use super::CommandOutput;
 use super::admin::AdminClient;
 use super::output::{format_field_table, format_object};
-use super::table::{Column, column, text};
 use super::target::Target;
 
 #[derive(Debug, Args)]
@@ -41,12 +41,7 @@ const SECTIONS: [Section; 5] = [
         route: LIST_WEBHOOKS.route,
         query: "status=failing",
         field: "data",
-        columns: &[
-            column("WEBHOOK", "webhook_id"),
-            column("PARTNER", "partner_id"),
-            column("BACKLOG", "backlog"),
-            column("NEXT ATTEMPT", "next_attempt_at"),
-        ],
+        columns: LIST_WEBHOOKS.route.columns,
     },
     Section {
         heading: "Disabled webhooks",
@@ -55,11 +50,11 @@ const SECTIONS: [Section; 5] = [
         query: "status=disabled",
         field: "data",
         columns: &[
-            column("WEBHOOK", "webhook_id"),
-            column("PARTNER", "partner_id"),
-            column("BACKLOG", "backlog"),
-            column("REASON", "disabled_reason"),
-            column("DISABLED", "disabled_at"),
+            col("Webhook", "webhook_id"),
+            col("Partner", "partner_id"),
+            col("Backlog", "backlog"),
+            col("Reason", "disabled_reason"),
+            col("Disabled", "disabled_at"),
         ],
     },
     Section {
@@ -68,12 +63,7 @@ const SECTIONS: [Section; 5] = [
         route: LIST_DRIFTS.route,
         query: "resolution=pending",
         field: "data",
-        columns: &[
-            column("DRIFT", "drift_id"),
-            column("DATE", "date"),
-            column("VENDOR", "vendor"),
-            column("KIND", "kind"),
-        ],
+        columns: LIST_DRIFTS.route.columns,
     },
     Section {
         heading: "Low stock",
@@ -81,13 +71,7 @@ const SECTIONS: [Section; 5] = [
         route: GET_OVERVIEW.route,
         query: "",
         field: "low_stock",
-        columns: &[
-            text("PRODUCT", "product_id", 20),
-            column("DENOMINATION", "denomination currency"),
-            column("FREE", "free"),
-            column("SOLD 7D", "sold_7d"),
-            column("DAYS LEFT", "days_left"),
-        ],
+        columns: GET_OVERVIEW.route.columns,
     },
     Section {
         heading: "Actors of this node, since its start",
@@ -95,21 +79,8 @@ const SECTIONS: [Section; 5] = [
         route: LIST_ACTORS.route,
         query: "limit=1",
         field: "sums",
-        columns: &[
-            column("KIND", "kind"),
-            column("ACTORS", "actors"),
-            column("NOT READY", "not_ready"),
-            column("MAILBOX", "mailbox_depth"),
-            column("RESTARTS", "restarts"),
-        ],
+        columns: &ACTOR_SUM_COLUMNS,
     },
-];
-
-const REFUSAL_COLUMNS: [Column; 4] = [
-    column("CODE", "code"),
-    column("STATUS", "status"),
-    column("PARTNER", "partner_id"),
-    column("REQUESTS", "requests"),
 ];
 
 /// Rounds up to whole hours.
@@ -142,7 +113,7 @@ pub(super) async fn run(args: &TroubleArgs, admin: &AdminClient) -> anyhow::Resu
             "Refused requests of this node",
             &refusals,
             "data",
-            &REFUSAL_COLUMNS,
+            LIST_REFUSALS.route.columns,
         )?,
     ];
     for (section, body) in &lists {

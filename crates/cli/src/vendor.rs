@@ -9,19 +9,7 @@ use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::call::read_text;
 use super::examples::examples;
 use super::id::{ObjectRef as _, VendorRef};
-use super::table::{Column, column, text};
 use super::{CommandOutput, print_error};
-
-const COLUMNS: [Column; 8] = [
-    column("VENDOR", "vendor_id"),
-    column("ADAPTER", "adapter"),
-    column("CIRCUIT", "circuit.state"),
-    text("URL", "url", 20),
-    column("CREDENTIALS", "has_credentials"),
-    column("CONCURRENCY", "concurrency"),
-    column("NEXT PROBE", "circuit.next_probe_at"),
-    column("UPDATED", "updated_at"),
-];
 
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -56,6 +44,6 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
             args.send(PUT_VENDOR, admin).await
         }
         Action::Show(vendor) => admin.run(vendor.at(GET_VENDOR)).await,
-        Action::List(args) => admin.list(LIST_VENDORS, &args, &COLUMNS).await,
+        Action::List(args) => admin.list(LIST_VENDORS, &args).await,
     }
 }

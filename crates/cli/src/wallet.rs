@@ -8,25 +8,6 @@ use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs};
 use super::examples::examples;
 use super::id::{ObjectRef as _, PartnerRef};
-use super::table::{Column, column, text};
-
-const WALLETS: [Column; 5] = [
-    column("CURRENCY", "currency"),
-    column("BALANCE", "balance"),
-    column("ORDERS", "pending_orders"),
-    column("PAYOUTS", "pending_payouts"),
-    column("UPDATED", "updated_at"),
-];
-
-const TRANSACTIONS: [Column; 7] = [
-    column("NUMBER", "currency sequence"),
-    column("TYPE", "type"),
-    column("AMOUNT", "amount"),
-    column("BALANCE", "balance_after"),
-    column("ORDER", "order_id"),
-    column("CREATED", "created_at"),
-    text("REFERENCE", "reference", 16),
-];
 
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -70,12 +51,10 @@ pub struct PostingArgs {
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     let (args, operation) = match action {
         Action::List { partner, list } => {
-            return admin.list(partner.at(LIST_WALLETS), &list, &WALLETS).await;
+            return admin.list(partner.at(LIST_WALLETS), &list).await;
         }
         Action::Transactions { partner, list } => {
-            return admin
-                .list(partner.at(LIST_TRANSACTIONS), &list, &TRANSACTIONS)
-                .await;
+            return admin.list(partner.at(LIST_TRANSACTIONS), &list).await;
         }
         Action::TopUp(args) => (args, TOP_UP),
         Action::Adjust(args) => (args, ADJUST),

@@ -13,40 +13,7 @@ use vouchsafe_wire::operator::webhooks::{
 use super::admin::{AdminClient, ListArgs};
 use super::examples::examples;
 use super::id::{DeliveryRef, ObjectRef as _, WebhookRef};
-use super::table::{Column, column, text};
 use super::{CommandOutput, output};
-
-const COLUMNS: [Column; 7] = [
-    column("WEBHOOK", "webhook_id"),
-    column("PARTNER", "partner_id"),
-    column("STATUS", "status"),
-    column("BACKLOG", "backlog"),
-    column("NEXT ATTEMPT", "next_attempt_at"),
-    text("URL", "url", 20),
-    column("FAILURES", "consecutive_failures"),
-];
-
-const DELIVERY_COLUMNS: [Column; 7] = [
-    column("DELIVERY", "delivery_id"),
-    column("WEBHOOK", "webhook_id"),
-    column("STATUS", "status"),
-    column("RESPONSE", "attempts.last.status attempts.last.fault"),
-    column("ATTEMPTS", "failed_attempts"),
-    column("NEXT ATTEMPT", "next_attempt_at"),
-    column("EVENT", "event_id"),
-];
-
-const ATTEMPT_COLUMNS: [Column; 9] = [
-    column("ORDER", "order_id"),
-    column("AT", "at"),
-    column("OUTCOME", "outcome"),
-    column("RESPONSE", "status fault"),
-    column("EVENT", "event"),
-    column("MS", "latency_ms"),
-    column("ATTEMPT", "attempt"),
-    column("NEXT ATTEMPT", "next_attempt_at"),
-    column("DELIVERY", "delivery_id"),
-];
 
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -102,13 +69,9 @@ pub enum Action {
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::List(args) => admin.list(LIST_WEBHOOKS, &args, &COLUMNS).await,
-        Action::Attempts { webhook, list } => {
-            admin
-                .list(webhook.at(LIST_WEBHOOK_DELIVERIES), &list, &ATTEMPT_COLUMNS)
-                .await
-        }
-        Action::Deliveries(args) => admin.list(LIST_DELIVERIES, &args, &DELIVERY_COLUMNS).await,
+        Action::List(args) => admin.list(LIST_WEBHOOKS, &args).await,
+        Action::Attempts { webhook, list } => admin.list(webhook.at(LIST_WEBHOOK_DELIVERIES), &list).await,
+        Action::Deliveries(args) => admin.list(LIST_DELIVERIES, &args).await,
         Action::Show(webhook) => admin.run(webhook.at(GET_WEBHOOK)).await,
         Action::Delivery(delivery) => admin.run(delivery.at(GET_DELIVERY)).await,
         Action::Enable(webhook) => admin.run(webhook.at(ENABLE_WEBHOOK)).await,

@@ -49,7 +49,7 @@ pub(crate) async fn show(
         @if !list.filters.is_empty() { (filters(visit, list.filters)) }
         @if is_read && refusal.is_none() {
             (visit.form_without_row(list.row_actions, rows))
-            (table(visit.page.title, list.columns, rows, "Nothing matches.", visit.forms_of_rows(list.row_actions)))
+            (table(visit.page.title, list.api.route.columns, rows, "Nothing matches.", visit.forms_of_rows(list.row_actions)))
             (paging(visit, &json))
         }
     };

@@ -5,6 +5,7 @@
 
 use strum::VariantArray;
 use vouchsafe_domain::operator::Role;
+pub(crate) use vouchsafe_wire::column::{Column, col};
 use vouchsafe_wire::operation::Method;
 use vouchsafe_wire::operator::operation::{Operation, Route};
 
@@ -23,6 +24,31 @@ pub(crate) struct Page {
 pub(crate) enum View {
     List(List),
     Object(Object),
+}
+
+impl Page {
+    pub(crate) const fn list(path: &'static str, title: &'static str, list: List) -> Self {
+        Self {
+            path,
+            title,
+            view: View::List(list),
+            actions: &[],
+        }
+    }
+
+    pub(crate) const fn object(path: &'static str, title: &'static str, object: Object) -> Self {
+        Self {
+            path,
+            title,
+            view: View::Object(object),
+            actions: &[],
+        }
+    }
+
+    pub(crate) const fn actions(mut self, actions: &'static [Action]) -> Self {
+        self.actions = actions;
+        self
+    }
 }
 
 /// A request of the operator API.
@@ -61,7 +87,6 @@ impl ApiTarget {
 pub(crate) struct List {
     /// Placeholders are those of the page.
     pub(crate) api: ApiTarget,
-    pub(crate) columns: &'static [Column],
     pub(crate) filters: &'static [Filter],
     /// Actions on an entry.
     pub(crate) row_actions: &'static [Action],
@@ -69,6 +94,40 @@ pub(crate) struct List {
     pub(crate) is_complete: bool,
     /// Links to the list with often used filters.
     pub(crate) variants: &'static [Variant],
+}
+
+impl List {
+    /// A list with the columns of its operation.
+    pub(crate) const fn of<Q, R>(operation: Operation<Q, R>) -> Self {
+        Self {
+            api: target(operation),
+            filters: &[],
+            row_actions: &[],
+            is_complete: true,
+            variants: &[],
+        }
+    }
+
+    pub(crate) const fn filters(mut self, filters: &'static [Filter]) -> Self {
+        self.filters = filters;
+        self
+    }
+
+    pub(crate) const fn row_actions(mut self, actions: &'static [Action]) -> Self {
+        self.row_actions = actions;
+        self
+    }
+
+    pub(crate) const fn variants(mut self, variants: &'static [Variant]) -> Self {
+        self.variants = variants;
+        self
+    }
+
+    /// The list is read with a filter only.
+    pub(crate) const fn search(mut self) -> Self {
+        self.is_complete = false;
+        self
+    }
 }
 
 /// Label and address of a variant of a page.
@@ -86,6 +145,38 @@ pub(crate) struct Object {
     pub(crate) none: &'static str,
 }
 
+impl Object {
+    pub(crate) const fn of<Q, R>(
+        operation: Operation<Q, R>,
+        name: &'static str,
+        facts: &'static [Column],
+        sections: &'static [Section],
+    ) -> Self {
+        Self {
+            api: Some(target(operation)),
+            name,
+            facts,
+            ..Self::of_sections(sections)
+        }
+    }
+
+    pub(crate) const fn of_sections(sections: &'static [Section]) -> Self {
+        Self {
+            api: None,
+            name: "",
+            facts: &[],
+            sections,
+            none: "",
+        }
+    }
+
+    /// Sets the text of a page whose object the API does not have yet.
+    pub(crate) const fn or(mut self, none: &'static str) -> Self {
+        self.none = none;
+        self
+    }
+}
+
 /// A table on the page of an object.
 pub(crate) struct Section {
     pub(crate) heading: &'static str,
@@ -94,6 +185,45 @@ pub(crate) struct Section {
     pub(crate) row_actions: &'static [Action],
     /// Text instead of an empty table.
     pub(crate) none: &'static str,
+}
+
+impl Section {
+    pub(crate) const fn new(
+        heading: &'static str,
+        source: Source,
+        columns: &'static [Column],
+        none: &'static str,
+    ) -> Self {
+        Self {
+            heading,
+            source,
+            columns,
+            row_actions: &[],
+            none,
+        }
+    }
+
+    /// A list of the API with the columns of its operation. `page` of the console shows all of it; empty if there is none.
+    pub(crate) const fn list(
+        heading: &'static str,
+        target: ApiTarget,
+        page: &'static str,
+        none: &'static str,
+    ) -> Self {
+        let field = "data";
+        let columns = target.route.columns;
+        Self::new(heading, Source::Api { target, field, page }, columns, none)
+    }
+
+    pub(crate) const fn columns(mut self, columns: &'static [Column]) -> Self {
+        self.columns = columns;
+        self
+    }
+
+    pub(crate) const fn row_actions(mut self, actions: &'static [Action]) -> Self {
+        self.row_actions = actions;
+        self
+    }
 }
 
 pub(crate) enum Source {
@@ -118,29 +248,6 @@ pub(crate) enum Source {
     },
     /// Links to variants of the page.
     Links(&'static [Variant]),
-}
-
-/// A column of a table, or a fact about an object.
-#[derive(Clone, Copy)]
-pub(crate) struct Column {
-    pub(crate) heading: &'static str,
-    /// Paths of fields, whose values it joins.
-    pub(crate) fields: &'static str,
-    /// Page of the row, with fields as placeholders; empty: only IDs are links.
-    pub(crate) page: &'static str,
-}
-
-pub(crate) const fn col(heading: &'static str, fields: &'static str) -> Column {
-    link(heading, fields, "")
-}
-
-/// A column whose value links to a page.
-pub(crate) const fn link(heading: &'static str, fields: &'static str, page: &'static str) -> Column {
-    Column {
-        heading,
-        fields,
-        page,
-    }
 }
 
 /// A parameter of a list.

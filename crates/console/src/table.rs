@@ -2,6 +2,8 @@
 
 use maud::{Markup, html};
 
+use vouchsafe_wire::column::of_console;
+
 use crate::json::Json;
 use crate::page::Column;
 use crate::value::{cell, is_number};
@@ -39,7 +41,7 @@ pub(crate) fn frame(
                 caption.hidden { (caption) }
                 thead {
                     tr {
-                        @for (position, column) in columns.iter().enumerate() {
+                        @for (position, column) in of_console(columns).enumerate() {
                             th.number[position > 0 && is_aligned(column, rows)] scope="col" { (column.heading) }
                         }
                         @if has_forms { th scope="col" { "Actions" } }
@@ -60,7 +62,7 @@ pub(crate) fn table_rows(
     html! {
         @for (index, row) in rows.iter().enumerate() {
             tr {
-                @for (position, column) in columns.iter().enumerate() {
+                @for (position, column) in of_console(columns).enumerate() {
                     @if position == 0 { th scope="row" { (cell(column, row)) } }
                     @else { td.number[is_aligned(column, rows)] { (cell(column, row)) } }
                 }

@@ -80,7 +80,7 @@ fn uses_of_page(page: &'static Page) -> Vec<ApiUse> {
     match &page.view {
         View::List(list) => {
             let mut read = Operation::new(page.path, &list.api);
-            read.add_columns("data", list.columns);
+            read.add_columns("data", list.api.route.columns);
             for filter in list.filters {
                 read.add(Place::Query, filter.name);
             }

@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(shown("note"), "ord_1");
         assert_eq!(shown("gone"), "<span class=\"none\">–</span>");
         assert!(is_number(&col("", "amount currency"), &row));
-        let linked = cell(&crate::page::link("", "order_id", "/x/{vendor}"), &row).into_string();
+        let linked = cell(&col("", "order_id").link("/x/{vendor}"), &row).into_string();
         assert_eq!(
             linked,
             "<a href=\"/x/a%2Fb\">ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f</a>"

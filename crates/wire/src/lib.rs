@@ -4,6 +4,7 @@
 
 #[cfg(feature = "clap")]
 mod arguments;
+pub mod column;
 pub mod error_body;
 pub mod error_code;
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 
 use strum::IntoStaticStr;
 
+use crate::column::Column;
 use crate::error_code::Code;
 
 /// Method of a request.
@@ -44,6 +45,8 @@ pub struct Route<Access> {
     pub errors: &'static [Code],
     /// Error codes that are also stored under the idempotency key.
     pub stored_errors: &'static [Code],
+    /// Columns of the entries of its list.
+    pub columns: &'static [Column],
 }
 
 /// An operation of a listener. `Request` is its body, its query or the filter of its list; `Response` the body of its success.
@@ -75,6 +78,7 @@ impl<Request, Response, Access: Copy> Operation<Request, Response, Access> {
                 summary,
                 errors: &[],
                 stored_errors: &[],
+                columns: &[],
             },
             types: PhantomData,
         }
@@ -91,6 +95,13 @@ impl<Request, Response, Access: Copy> Operation<Request, Response, Access> {
     #[must_use]
     pub const fn stored_errors(mut self, errors: &'static [Code]) -> Self {
         self.route.stored_errors = errors;
+        self
+    }
+
+    /// Sets the columns of the entries.
+    #[must_use]
+    pub const fn columns(mut self, columns: &'static [Column]) -> Self {
+        self.route.columns = columns;
         self
     }
 

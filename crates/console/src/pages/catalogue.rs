@@ -4,8 +4,7 @@ use vouchsafe_domain::product::{ApprovalPolicy, CodeCase, CodeIdentity, ExpiryKi
 use vouchsafe_wire::operator::{catalogue, stock};
 
 use super::audit_of;
-use super::supply::{EXPIRY_COLUMNS, LEVEL_COLUMNS};
-use crate::page::{Action, Input, InputKind, List, Object, Page, Section, Source, View, col, labels, target};
+use crate::page::{Action, Input, InputKind, List, Object, Page, Section, col, labels, target};
 
 /// The definition of a product. A change replaces all of it, so the form begins with the current values.
 const PRODUCT: [Input; 19] = [
@@ -130,61 +129,17 @@ const CATEGORY_NAME: Input = Input::line("name", "Name").prefilled();
 const PARENT: Input = Input::line("parent_id", "ID of the parent category").current();
 
 pub(super) static PAGES: [Page; 3] = [
-    Page {
-        path: "/categories",
-        title: "Categories",
-        view: View::List(List {
-            api: target(catalogue::LIST_CATEGORIES),
-            columns: &[
-                col("Category", "category_id"),
-                col("Name", "name"),
-                col("Parent", "parent_id"),
-            ],
-            filters: &[],
-            row_actions: &[put_category("change", "Change")
+    Page::list("/categories", "Categories", List::of(catalogue::LIST_CATEGORIES).row_actions(&[put_category("change", "Change")
                 .inputs(&[CATEGORY_NAME, PARENT])
-                .done("The category was changed.")],
-            is_complete: true,
-            variants: &[],
-        }),
-        actions: &[put_category("create", "Create a category")
+                .done("The category was changed.")])).actions(&[put_category("create", "Create a category")
             .inputs(&[
                 Input::line("category_id", "Category ID").hint("Of a-z, 0-9, '-', '_' and '.'. It cannot be changed."),
                 CATEGORY_NAME,
                 PARENT,
             ])
-            .done("The category was created.")],
-    },
-    Page {
-        path: "/products",
-        title: "Products",
-        view: View::List(List {
-            api: target(catalogue::LIST_PRODUCTS),
-            columns: &[
-                col("Product", "product_id"),
-                col("Name", "name"),
-                col("Brand", "brand"),
-                col("Category", "category_id"),
-                col("Vendor", "vendor"),
-                col("Currency", "currency"),
-                col("Denominations", "denominations"),
-                col("Discontinued", "discontinued"),
-            ],
-            filters: &[],
-            row_actions: &[],
-            is_complete: true,
-            variants: &[],
-        }),
-        actions: &[CREATE_PRODUCT],
-    },
-    Page {
-        path: "/products/{product_id}",
-        title: "Product",
-        view: View::Object(Object {
-            none: "",
-            api: Some(target(catalogue::GET_PRODUCT)),
-            name: "name",
-            facts: &[
+            .done("The category was created.")]),
+    Page::list("/products", "Products", List::of(catalogue::LIST_PRODUCTS)).actions(&[CREATE_PRODUCT]),
+    Page::object("/products/{product_id}", "Product", Object::of(catalogue::GET_PRODUCT, "name", &[
                 col("ID", "product_id"),
                 col("Brand", "brand"),
                 col("Category", "category_id"),
@@ -205,34 +160,11 @@ pub(super) static PAGES: [Page; 3] = [
                 col("Instructions", "redemption.instructions"),
                 col("Terms", "redemption.terms"),
                 col("Changed", "updated_at"),
-            ],
-            sections: &[
-                Section {
-                    heading: "Stock",
-                    source: Source::Api {
-                        target: target(stock::LIST_STOCK).query("product_id={product_id}&limit=50"),
-                        field: "data",
-                        page: "/stock?product_id={product_id}",
-                    },
-                    columns: &LEVEL_COLUMNS,
-                    row_actions: &[],
-                    none: "No voucher was imported.",
-                },
-                Section {
-                    heading: "Stock by expiry",
-                    source: Source::Api {
-                        target: target(stock::LIST_STOCK_EXPIRIES).query("product_id={product_id}&limit=24"),
-                        field: "data",
-                        page: "/expiries?product_id={product_id}",
-                    },
-                    columns: &EXPIRY_COLUMNS,
-                    row_actions: &[],
-                    none: "No voucher is available.",
-                },
+            ], &[
+                Section::list("Stock", target(stock::LIST_STOCK).query("product_id={product_id}&limit=50"), "/stock?product_id={product_id}", "No voucher was imported."),
+                Section::list("Stock by expiry", target(stock::LIST_STOCK_EXPIRIES).query("product_id={product_id}&limit=24"), "/expiries?product_id={product_id}", "No voucher is available."),
                 audit_of("subject={product_id}&limit=10", "/audit?subject={product_id}"),
-            ],
-        }),
-        actions: &[
+            ])).actions(&[
             CHANGE_PRODUCT,
             Action::new("import",
                 "Import vouchers", stock::IMPORT_STOCK).query("product_id={product_id}&denomination={denomination}&batch={batch}")
@@ -260,6 +192,5 @@ pub(super) static PAGES: [Page; 3] = [
                 ])
                 .note("Voided vouchers are never sold. This cannot be undone.")
                 .shows("Vouchers were voided"),
-        ],
-    },
+        ]),
 ];

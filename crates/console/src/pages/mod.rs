@@ -14,7 +14,7 @@ mod webhooks;
 
 use vouchsafe_wire::operator::monitoring::LIST_AUDIT;
 
-use crate::page::{Column, Page, Section, Source, col, target};
+use crate::page::{Column, Page, Section, col, target};
 
 /// All pages. A path is found in this order.
 pub(crate) fn all_pages() -> impl Iterator<Item = &'static Page> {
@@ -44,15 +44,11 @@ const AUDIT_COLUMNS: [Column; 5] = [
 
 /// Entries of the audit trail about an object.
 const fn audit_of(query: &'static str, page: &'static str) -> Section {
-    Section {
-        heading: "Audit trail",
-        source: Source::Api {
-            target: target(LIST_AUDIT).query(query),
-            field: "data",
-            page,
-        },
-        columns: &AUDIT_COLUMNS,
-        row_actions: &[],
-        none: "No operator has changed it.",
-    }
+    Section::list(
+        "Audit trail",
+        target(LIST_AUDIT).query(query),
+        page,
+        "No operator has changed it.",
+    )
+    .columns(&AUDIT_COLUMNS)
 }

@@ -6,27 +6,9 @@ use vouchsafe_wire::operator::{orders, vendors, wallets, webhooks};
 use super::audit_of;
 use crate::json::Json;
 use crate::page::{
-    Action, Column, FROM, Input, InputKind, List, Object, Page, REASON, Section, Source, TO, View, choice,
-    col, filter, labels, target,
+    Action, FROM, Input, InputKind, List, Object, Page, REASON, Section, Source, TO, choice, col, filter,
+    labels, target,
 };
-
-pub(super) const ORDER_COLUMNS: [Column; 7] = [
-    col("Order", "order_id"),
-    col("Partner", "partner_id"),
-    col("Status", "status"),
-    col("Total", "total_amount currency"),
-    col("Reference", "reference"),
-    col("Waits for", "pending_reason"),
-    col("Created", "created_at"),
-];
-
-const EVENT_COLUMNS: [Column; 5] = [
-    col("Number", "data.sequence"),
-    col("Time", "created_at"),
-    col("Event", "event"),
-    col("ID", "event_id"),
-    col("Content", "data"),
-];
 
 fn waits_for_approval(order: &Json) -> bool {
     order.is("pending_reason", "APPROVAL")
@@ -71,13 +53,11 @@ const ACTIONS: &[Action] = &[
 ];
 
 pub(super) static PAGES: [Page; 3] = [
-    Page {
-        path: "/orders",
-        title: "Orders",
-        view: View::List(List {
-            api: target(orders::SEARCH_ORDERS),
-            columns: &ORDER_COLUMNS,
-            filters: &[
+    Page::list(
+        "/orders",
+        "Orders",
+        List::of(orders::SEARCH_ORDERS)
+            .filters(&[
                 filter("order_id", "Order ID"),
                 filter("partner_id", "Partner ID"),
                 filter("reference", "Reference"),
@@ -86,25 +66,20 @@ pub(super) static PAGES: [Page; 3] = [
                 choice("pending_reason", "Waits for", labels::<PendingReason>),
                 FROM,
                 TO,
-            ],
-            row_actions: &[],
-            is_complete: true,
-            variants: &[
+            ])
+            .variants(&[
                 ("All", "/orders"),
                 ("Wait for approval", "/orders?pending_reason=APPROVAL"),
                 ("Wait for vouchers", "/orders?pending_reason=VENDOR"),
-            ],
-        }),
-        actions: &[],
-    },
-    Page {
-        path: "/orders/{order_id}",
-        title: "Order",
-        view: View::Object(Object {
-            none: "",
-            api: Some(target(orders::GET_ORDER)),
-            name: "order_id",
-            facts: &[
+            ]),
+    ),
+    Page::object(
+        "/orders/{order_id}",
+        "Order",
+        Object::of(
+            orders::GET_ORDER,
+            "order_id",
+            &[
                 col("Status", "status"),
                 col("Waits for", "pending_reason"),
                 col("Partner", "partner_id"),
@@ -117,11 +92,11 @@ pub(super) static PAGES: [Page; 3] = [
                 col("Changed", "updated_at"),
                 col("Metadata", "metadata"),
             ],
-            sections: &[
-                Section {
-                    heading: "Items",
-                    source: Source::Field("items"),
-                    columns: &[
+            &[
+                Section::new(
+                    "Items",
+                    Source::Field("items"),
+                    &[
                         col("Product", "product_id"),
                         col("Denomination", "denomination"),
                         col("Quantity", "quantity"),
@@ -130,114 +105,86 @@ pub(super) static PAGES: [Page; 3] = [
                         col("Failed", "failed"),
                         col("Cancelled", "cancelled"),
                     ],
-                    row_actions: &[],
-                    none: "No items.",
-                },
-                Section {
-                    heading: "Timeline",
-                    source: Source::Field("timeline"),
-                    columns: &[
+                    "No items.",
+                ),
+                Section::new(
+                    "Timeline",
+                    Source::Field("timeline"),
+                    &[
                         col("Time", "at"),
                         col("Status", "status"),
                         col("By", "by"),
                         col("Reason", "reason"),
                     ],
-                    row_actions: &[],
-                    none: "No entries.",
-                },
-                Section {
-                    heading: "Vouchers",
-                    source: Source::Field("vouchers"),
-                    columns: &[
+                    "No entries.",
+                ),
+                Section::new(
+                    "Vouchers",
+                    Source::Field("vouchers"),
+                    &[
                         col("Voucher", "voucher_id"),
                         col("Product", "product_id"),
                         col("Denomination", "denomination"),
                         col("Expiry", "expiry"),
                         col("Code first read", "first_retrieved_at"),
                     ],
-                    row_actions: &[],
-                    none: "No voucher is allocated.",
-                },
-                Section {
-                    heading: "Ledger",
-                    source: Source::Api {
-                        target: target(wallets::LIST_TRANSACTIONS).query("order_id={order_id}&limit=20"),
-                        field: "data",
-                        page: "/partners/{partner_id}/transactions?order_id={order_id}",
-                    },
-                    columns: &[
-                        col("Time", "created_at"),
-                        col("Type", "type"),
-                        col("Amount", "amount currency"),
-                        col("Balance", "balance_after"),
-                        col("Transaction", "transaction_id"),
-                    ],
-                    row_actions: &[],
-                    none: "No entries.",
-                },
-                Section {
-                    heading: "Purchases",
-                    source: Source::Api {
-                        target: target(vendors::LIST_PURCHASES).query("order_id={order_id}&limit=20"),
-                        field: "data",
-                        page: "/purchases?order_id={order_id}",
-                    },
-                    columns: &[
-                        col("Purchase", "purchase_id"),
-                        col("Vendor", "vendor"),
-                        col("Product", "product_id"),
-                        col("Quantity", "quantity"),
-                        col("State", "state"),
-                        col("Last response", "last_response"),
-                        col("Requested", "requested_at"),
-                    ],
-                    row_actions: &[],
-                    none: "Nothing was bought for it.",
-                },
-                Section {
-                    heading: "Events",
-                    source: Source::Api {
-                        target: target(orders::LIST_ORDER_EVENTS).query("limit=20"),
-                        field: "data",
-                        page: "/orders/{order_id}/events",
-                    },
-                    columns: &EVENT_COLUMNS,
-                    row_actions: &[],
-                    none: "No events.",
-                },
-                Section {
-                    heading: "Deliveries that failed, wait or were replayed",
-                    source: Source::Api {
-                        target: target(webhooks::LIST_DELIVERIES).query("order_id={order_id}&limit=20"),
-                        field: "data",
-                        page: "/deliveries?order_id={order_id}",
-                    },
-                    columns: &[
-                        col("Delivery", "delivery_id"),
-                        col("Webhook", "webhook_id"),
-                        col("Status", "status"),
-                        col("Failed attempts", "failed_attempts"),
-                        col("Next attempt", "next_attempt_at"),
-                    ],
-                    row_actions: &[],
-                    none: "All events were delivered at the first attempt, or no endpoint receives them.",
-                },
+                    "No voucher is allocated.",
+                ),
+                Section::list(
+                    "Ledger",
+                    target(wallets::LIST_TRANSACTIONS).query("order_id={order_id}&limit=20"),
+                    "/partners/{partner_id}/transactions?order_id={order_id}",
+                    "No entries.",
+                )
+                .columns(&[
+                    col("Time", "created_at"),
+                    col("Type", "type"),
+                    col("Amount", "amount currency"),
+                    col("Balance", "balance_after"),
+                    col("Transaction", "transaction_id"),
+                ]),
+                Section::list(
+                    "Purchases",
+                    target(vendors::LIST_PURCHASES).query("order_id={order_id}&limit=20"),
+                    "/purchases?order_id={order_id}",
+                    "Nothing was bought for it.",
+                )
+                .columns(&[
+                    col("Purchase", "purchase_id"),
+                    col("Vendor", "vendor"),
+                    col("Product", "product_id"),
+                    col("Quantity", "quantity"),
+                    col("State", "state"),
+                    col("Last response", "last_response"),
+                    col("Requested", "requested_at"),
+                ]),
+                Section::list(
+                    "Events",
+                    target(orders::LIST_ORDER_EVENTS).query("limit=20"),
+                    "/orders/{order_id}/events",
+                    "No events.",
+                ),
+                Section::list(
+                    "Deliveries that failed, wait or were replayed",
+                    target(webhooks::LIST_DELIVERIES).query("order_id={order_id}&limit=20"),
+                    "/deliveries?order_id={order_id}",
+                    "All events were delivered at the first attempt, or no endpoint receives them.",
+                )
+                .columns(&[
+                    col("Delivery", "delivery_id"),
+                    col("Webhook", "webhook_id"),
+                    col("Status", "status"),
+                    col("Failed attempts", "failed_attempts"),
+                    col("Next attempt", "next_attempt_at"),
+                ]),
                 audit_of("subject={order_id}&limit=20", "/audit?subject={order_id}"),
             ],
-        }),
-        actions: ACTIONS,
-    },
-    Page {
-        path: "/orders/{order_id}/events",
-        title: "Events of",
-        view: View::List(List {
-            api: target(orders::LIST_ORDER_EVENTS),
-            columns: &EVENT_COLUMNS,
-            filters: &[],
-            row_actions: &[],
-            is_complete: true,
-            variants: &[],
-        }),
-        actions: &[],
-    },
+        ),
+    )
+    .actions(ACTIONS),
+    Page::list(
+        "/orders/{order_id}/events",
+        "Events of",
+        List::of(orders::LIST_ORDER_EVENTS),
+    ),
 ];

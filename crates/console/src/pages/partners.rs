@@ -10,8 +10,8 @@ use self::limit_inputs::{CEILINGS, LIMITS};
 use super::audit_of;
 use crate::json::Json;
 use crate::page::{
-    Action, Column, FROM, Input, InputKind, List, Object, Page, Section, Source, TO, View, choice, col,
-    filter, labels, link, target,
+    Action, FROM, Input, InputKind, List, Object, Page, Section, Source, TO, choice, col, filter, labels,
+    target,
 };
 
 const ALLOWLIST: Input = Input::new("allowlist", "Allowlist", InputKind::Lines)
@@ -39,28 +39,6 @@ const fn change(slug: &'static str, label: &'static str, inputs: &'static [Input
         .inputs(inputs)
         .done("The terms were changed. They apply from the next request.")
 }
-
-const TRANSACTION_COLUMNS: [Column; 8] = [
-    col("Time", "created_at"),
-    col("Type", "type"),
-    col("Amount", "amount currency"),
-    col("Balance", "balance_after"),
-    col("Order", "order_id"),
-    col("Payout", "payout_id"),
-    col("Reference", "reference"),
-    col("Transaction", "transaction_id"),
-];
-
-const CREDENTIAL_COLUMNS: [Column; 8] = [
-    col("Credential", "credential_id"),
-    col("In force", "live"),
-    col("Allowlist", "allowlist"),
-    col("Scopes", "scopes"),
-    col("From", "not_before"),
-    col("Until", "not_after"),
-    col("Revoked", "revoked_at"),
-    col("Rotated from", "rotated_from"),
-];
 
 fn is_live(credential: &Json) -> bool {
     *credential.get("live") == Json::Bool(true)
@@ -169,113 +147,66 @@ const ACTIONS: &[Action] = &[
 ];
 
 const SECTIONS: &[Section] = &[
-    Section {
-        heading: "Wallets",
-        source: Source::Api {
-            target: target(wallets::LIST_WALLETS),
-            field: "data",
-            page: "",
-        },
-        columns: &[
-            col("Currency", "currency"),
-            col("Balance", "balance"),
-            col("In orders", "pending_orders"),
-            col("In payouts", "pending_payouts"),
-            col("Changed", "updated_at"),
-        ],
-        row_actions: &[],
-        none: "It has no wallet: the first top-up makes one.",
-    },
-    Section {
-        heading: "Rate limits",
-        source: Source::Api {
-            target: target(partners::LIST_LIMIT_USE).query("limit=100"),
-            field: "data",
-            page: "",
-        },
-        columns: &[
-            col("Credential", "credential_id"),
-            col("Class", "class"),
-            col("Used", "used"),
-            col("Quota", "quota"),
-            col("Seconds", "window_s"),
-            col("Default limit", "is_default"),
-        ],
-        row_actions: &[],
-        none: "It has no live credential.",
-    },
-    Section {
-        heading: "Ledger",
-        source: Source::Api {
-            target: target(wallets::LIST_TRANSACTIONS).query("limit=10"),
-            field: "data",
-            page: "/partners/{partner_id}/transactions",
-        },
-        columns: &TRANSACTION_COLUMNS,
-        row_actions: &[],
-        none: "No entries.",
-    },
-    Section {
-        heading: "Credentials",
-        source: Source::Api {
-            target: target(credentials::LIST_CREDENTIALS).query("limit=10"),
-            field: "data",
-            page: "/partners/{partner_id}/credentials",
-        },
-        columns: &CREDENTIAL_COLUMNS,
-        row_actions: CREDENTIAL_ACTIONS,
-        none: "It has no credential.",
-    },
-    Section {
-        heading: "Orders",
-        source: Source::Api {
-            target: target(orders::SEARCH_ORDERS).query("partner_id={partner_id}&limit=5"),
-            field: "data",
-            page: "/orders?partner_id={partner_id}",
-        },
-        columns: &[
-            col("Order", "order_id"),
-            col("Status", "status"),
-            col("Total", "total_amount currency"),
-            col("Reference", "reference"),
-            col("Created", "created_at"),
-        ],
-        row_actions: &[],
-        none: "No orders.",
-    },
-    Section {
-        heading: "Webhooks",
-        source: Source::Api {
-            target: target(webhooks::LIST_WEBHOOKS).query("partner_id={partner_id}&limit=10"),
-            field: "data",
-            page: "/webhooks?partner_id={partner_id}",
-        },
-        columns: &[
-            col("Webhook", "webhook_id"),
-            col("Status", "status"),
-            col("Backlog", "backlog"),
-            col("URL", "url"),
-        ],
-        row_actions: &[],
-        none: "It has no endpoint.",
-    },
-    Section {
-        heading: "Certification in the sandbox",
-        source: Source::Api {
+    Section::list(
+        "Wallets",
+        target(wallets::LIST_WALLETS),
+        "",
+        "It has no wallet: the first top-up makes one.",
+    ),
+    Section::list(
+        "Rate limits",
+        target(partners::LIST_LIMIT_USE).query("limit=100"),
+        "",
+        "It has no live credential.",
+    ),
+    Section::list(
+        "Ledger",
+        target(wallets::LIST_TRANSACTIONS).query("limit=10"),
+        "/partners/{partner_id}/transactions",
+        "No entries.",
+    ),
+    Section::list(
+        "Credentials",
+        target(credentials::LIST_CREDENTIALS).query("limit=10"),
+        "/partners/{partner_id}/credentials",
+        "It has no credential.",
+    )
+    .row_actions(CREDENTIAL_ACTIONS),
+    Section::list(
+        "Orders",
+        target(orders::SEARCH_ORDERS).query("partner_id={partner_id}&limit=5"),
+        "/orders?partner_id={partner_id}",
+        "No orders.",
+    )
+    .columns(&[
+        col("Order", "order_id"),
+        col("Status", "status"),
+        col("Total", "total_amount currency"),
+        col("Reference", "reference"),
+        col("Created", "created_at"),
+    ]),
+    Section::list(
+        "Webhooks",
+        target(webhooks::LIST_WEBHOOKS).query("partner_id={partner_id}&limit=10"),
+        "/webhooks?partner_id={partner_id}",
+        "It has no endpoint.",
+    )
+    .columns(&[
+        col("Webhook", "webhook_id"),
+        col("Status", "status"),
+        col("Backlog", "backlog"),
+        col("URL", "url"),
+    ]),
+    Section::new(
+        "Certification in the sandbox",
+        Source::Api {
             target: target(partners::GET_CERTIFICATION),
             field: "checks",
             page: "",
         },
-        columns: &[
-            col("Check", "check"),
-            col("State", "state"),
-            col("Observed", "at"),
-            col("Reason", "reason"),
-            col("Advice", "advice"),
-        ],
-        row_actions: &[],
-        none: "No checks.",
-    },
+        partners::GET_CERTIFICATION.route.columns,
+        "No checks.",
+    ),
     audit_of(
         "partner_id={partner_id}&limit=10",
         "/audit?partner_id={partner_id}",
@@ -283,42 +214,28 @@ const SECTIONS: &[Section] = &[
 ];
 
 pub(super) static PAGES: [Page; 4] = [
-    Page {
-        path: "/partners",
-        title: "Partners",
-        view: View::List(List {
-            api: target(partners::LIST_PARTNERS),
-            columns: &[
-                link("Name", "name", "/partners/{partner_id}"),
-                col("Partner", "partner_id"),
-                col("Suspended", "suspended"),
-                col("Certified", "certified_at"),
-                col("Created", "created_at"),
-            ],
-            filters: &[
-                filter("name", "Part of the name"),
-                filter("partner_id", "Partner ID"),
-                filter("credential_id", "Credential ID"),
-            ],
-            row_actions: &[],
-            is_complete: true,
-            variants: &[],
-        }),
-        actions: &[
-            Action::new("create", "Create a partner", partners::CREATE_PARTNER)
-                .inputs(&[Input::line("name", "Name"), ALLOWLIST])
-                .note("In the sandbox it gets its first credential at once: the secret is shown once.")
-                .shows("New partner: the secret of its credential is shown only now"),
-        ],
-    },
-    Page {
-        path: "/partners/{partner_id}",
-        title: "Partner",
-        view: View::Object(Object {
-            none: "",
-            api: Some(target(partners::GET_PARTNER)),
-            name: "name",
-            facts: &[
+    Page::list(
+        "/partners",
+        "Partners",
+        List::of(partners::LIST_PARTNERS).filters(&[
+            filter("name", "Part of the name"),
+            filter("partner_id", "Partner ID"),
+            filter("credential_id", "Credential ID"),
+        ]),
+    )
+    .actions(&[
+        Action::new("create", "Create a partner", partners::CREATE_PARTNER)
+            .inputs(&[Input::line("name", "Name"), ALLOWLIST])
+            .note("In the sandbox it gets its first credential at once: the secret is shown once.")
+            .shows("New partner: the secret of its credential is shown only now"),
+    ]),
+    Page::object(
+        "/partners/{partner_id}",
+        "Partner",
+        Object::of(
+            partners::GET_PARTNER,
+            "name",
+            &[
                 col("ID", "partner_id"),
                 col("Suspended", "suspended"),
                 col("Codes blocked", "codes_blocked"),
@@ -334,40 +251,25 @@ pub(super) static PAGES: [Page; 4] = [
                 col("Created", "created_at"),
                 col("Changed", "updated_at"),
             ],
-            sections: SECTIONS,
-        }),
-        actions: ACTIONS,
-    },
-    Page {
-        path: "/partners/{partner_id}/transactions",
-        title: "Ledger of",
-        view: View::List(List {
-            api: target(wallets::LIST_TRANSACTIONS),
-            columns: &TRANSACTION_COLUMNS,
-            filters: &[
-                filter("order_id", "Order ID"),
-                choice("type", "Type", labels::<LedgerKind>),
-                filter("currency", "Currency"),
-                FROM,
-                TO,
-            ],
-            row_actions: &[],
-            is_complete: true,
-            variants: &[],
-        }),
-        actions: &[],
-    },
-    Page {
-        path: "/partners/{partner_id}/credentials",
-        title: "Credentials of",
-        view: View::List(List {
-            api: target(credentials::LIST_CREDENTIALS),
-            columns: &CREDENTIAL_COLUMNS,
-            filters: &[],
-            row_actions: CREDENTIAL_ACTIONS,
-            is_complete: true,
-            variants: &[],
-        }),
-        actions: &[ISSUE],
-    },
+            SECTIONS,
+        ),
+    )
+    .actions(ACTIONS),
+    Page::list(
+        "/partners/{partner_id}/transactions",
+        "Ledger of",
+        List::of(wallets::LIST_TRANSACTIONS).filters(&[
+            filter("order_id", "Order ID"),
+            choice("type", "Type", labels::<LedgerKind>),
+            filter("currency", "Currency"),
+            FROM,
+            TO,
+        ]),
+    ),
+    Page::list(
+        "/partners/{partner_id}/credentials",
+        "Credentials of",
+        List::of(credentials::LIST_CREDENTIALS).row_actions(CREDENTIAL_ACTIONS),
+    )
+    .actions(&[ISSUE]),
 ];

@@ -6,18 +6,8 @@ use vouchsafe_wire::operator::payouts;
 use super::audit_of;
 use crate::json::Json;
 use crate::page::{
-    Action, Column, Input, InputKind, List, Object, Page, Section, Source, View, choice, col, filter, labels,
-    target,
+    Action, Input, InputKind, List, Object, Page, Section, Source, choice, col, filter, labels,
 };
-
-pub(super) const PAYOUT_COLUMNS: [Column; 6] = [
-    col("Payout", "payout_id"),
-    col("Partner", "partner_id"),
-    col("Status", "status"),
-    col("Amount", "amount currency"),
-    col("Reference", "reference"),
-    col("Created", "created_at"),
-];
 
 fn is_pending(payout: &Json) -> bool {
     payout.is("status", "PENDING")
@@ -32,31 +22,22 @@ const WHY: Input = Input::new("reason", "Reason", InputKind::Paragraph)
     .hint("The partner sees it in the timeline.");
 
 pub(super) static PAGES: [Page; 2] = [
-    Page {
-        path: "/payouts",
-        title: "Payouts",
-        view: View::List(List {
-            api: target(payouts::LIST_PAYOUTS),
-            columns: &PAYOUT_COLUMNS,
-            filters: &[
-                filter("partner_id", "Partner ID"),
-                choice("status", "Status", labels::<PayoutStatus>),
-            ],
-            row_actions: &[],
-            is_complete: true,
-            variants: &[],
-        }),
-        actions: &[],
-    },
-    Page {
-        path: "/payouts/{payout_id}",
-        title: "Payout",
-        view: View::Object(Object {
-            none: "",
-            // For an admin with the destination, which the trail records.
-            api: Some(target(payouts::GET_PAYOUT)),
-            name: "payout_id",
-            facts: &[
+    Page::list(
+        "/payouts",
+        "Payouts",
+        List::of(payouts::LIST_PAYOUTS).filters(&[
+            filter("partner_id", "Partner ID"),
+            choice("status", "Status", labels::<PayoutStatus>),
+        ]),
+    ),
+    Page::object(
+        "/payouts/{payout_id}",
+        "Payout",
+        // For an admin with the destination, which the trail records.
+        Object::of(
+            payouts::GET_PAYOUT,
+            "payout_id",
+            &[
                 col("Status", "status"),
                 col("Partner", "partner_id"),
                 col("Amount", "amount currency"),
@@ -65,39 +46,38 @@ pub(super) static PAGES: [Page; 2] = [
                 col("Created", "created_at"),
                 col("Changed", "updated_at"),
             ],
-            sections: &[
-                Section {
-                    heading: "Timeline",
-                    source: Source::Field("timeline"),
-                    columns: &[
+            &[
+                Section::new(
+                    "Timeline",
+                    Source::Field("timeline"),
+                    &[
                         col("Time", "at"),
                         col("Status", "status"),
                         col("By", "by"),
                         col("Reason", "reason"),
                         col("Reference", "reference"),
                     ],
-                    row_actions: &[],
-                    none: "No entries.",
-                },
+                    "No entries.",
+                ),
                 audit_of("subject={payout_id}&limit=20", "/audit?subject={payout_id}"),
             ],
-        }),
-        actions: &[
-            Action::new("pay", "Record as paid", payouts::PAY_PAYOUT)
-                .inputs(&[PAYMENT, WHY])
-                .when(is_pending)
-                .note("The service moves no money: pay at the bank first.")
-                .done("The payout was recorded as paid."),
-            Action::new("reject", "Reject", payouts::REJECT_PAYOUT)
-                .inputs(&[WHY, PAYMENT])
-                .when(is_pending)
-                .note("The amount returns to the wallet.")
-                .done("The payout was rejected."),
-            Action::new("fail", "Record as failed", payouts::FAIL_PAYOUT)
-                .inputs(&[WHY, PAYMENT])
-                .when(is_pending)
-                .note("The bank sent it back: the amount returns to the wallet.")
-                .done("The payout was recorded as failed."),
-        ],
-    },
+        ),
+    )
+    .actions(&[
+        Action::new("pay", "Record as paid", payouts::PAY_PAYOUT)
+            .inputs(&[PAYMENT, WHY])
+            .when(is_pending)
+            .note("The service moves no money: pay at the bank first.")
+            .done("The payout was recorded as paid."),
+        Action::new("reject", "Reject", payouts::REJECT_PAYOUT)
+            .inputs(&[WHY, PAYMENT])
+            .when(is_pending)
+            .note("The amount returns to the wallet.")
+            .done("The payout was rejected."),
+        Action::new("fail", "Record as failed", payouts::FAIL_PAYOUT)
+            .inputs(&[WHY, PAYMENT])
+            .when(is_pending)
+            .note("The bank sent it back: the amount returns to the wallet.")
+            .done("The payout was recorded as failed."),
+    ]),
 ];

@@ -222,7 +222,7 @@ async fn message_after_a_change_is_text_of_the_console_only() {
 fn links(page: &'static Page) -> Vec<&'static str> {
     let of_columns = |columns: &'static [Column]| columns.iter().map(|column| column.page);
     let links: Vec<_> = match &page.view {
-        View::List(list) => of_columns(list.columns).collect(),
+        View::List(list) => of_columns(list.api.route.columns).collect(),
         View::Object(object) => object
             .sections
             .iter()

@@ -4,6 +4,7 @@ use vouchsafe_domain::category::Category;
 use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::product::view::ProductView;
 
+use crate::column::col;
 use crate::error_code::Code;
 use crate::filter::NoFilter;
 use crate::operation::{Page, operations};
@@ -14,11 +15,28 @@ use crate::operator::products::ProductRequest;
 
 operations! {
     OperatorAccess;
-    LIST_CATEGORIES: Operation<NoFilter, Page<Category>> = get("/categories", Role::Viewer, "listCategories", "List categories");
+    LIST_CATEGORIES: Operation<NoFilter, Page<Category>> =
+        get("/categories", Role::Viewer, "listCategories", "List categories")
+            .columns(&[
+                col("Category", "category_id"),
+                col("Name", "name").text(16),
+                col("Parent", "parent_id"),
+            ]);
     PUT_CATEGORY: Operation<CategoryRequest, Category> =
         put("/categories/{category_id}", Role::Admin, Never, "putCategory", "Create or replace a category");
     LIST_PRODUCTS: Operation<NoFilter, Page<ProductView<'static>>> =
-        get("/products", Role::Viewer, "listProducts", "List products");
+        get("/products", Role::Viewer, "listProducts", "List products")
+            .columns(&[
+                col("Product", "product_id"),
+                col("Name", "name").text(16),
+                col("Brand", "brand").text(10),
+                col("Category", "category_id").at(5),
+                col("Vendor", "vendor").at(8),
+                col("Currency", "currency").at(2),
+                col("Denominations", "denominations").text(14).at(3),
+                col("Discontinued", "discontinued"),
+                col("Route", "route").at(4).terminal_only(),
+            ]);
     GET_PRODUCT: Operation<(), ProductView<'static>> =
         get("/products/{product_id}", Role::Viewer, "getProduct", "Get a product").errors(&[Code::ProductNotFound]);
     PUT_PRODUCT: Operation<ProductRequest, ProductView<'static>> =

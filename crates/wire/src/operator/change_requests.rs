@@ -3,6 +3,7 @@
 use vouchsafe_domain::change_request::{ChangeRequest, ChangeRequestFilter};
 use vouchsafe_domain::operator::Role;
 
+use crate::column::col;
 use crate::error_code::Code;
 use crate::operation::{Page, operations};
 use crate::operator::decision::{ConfirmedChange, DeclineRequest};
@@ -12,7 +13,16 @@ use crate::operator::operation::{Operation, OperatorAccess, get, post};
 operations! {
     OperatorAccess;
     LIST_CHANGE_REQUESTS: Operation<ChangeRequestFilter, Page<ChangeRequest>> =
-        get("/requests", Role::Viewer, "listChangeRequests", "List change requests");
+        get("/requests", Role::Viewer, "listChangeRequests", "List change requests")
+            .columns(&[
+                col("Request", "request_id"),
+                col("Change", "kind"),
+                col("Object", "object"),
+                col("Status", "status"),
+                col("Requested by", "requested_by").at(3),
+                col("Requested", "requested_at").at(6),
+                col("Expires", "expires_at"),
+            ]);
     GET_CHANGE_REQUEST: Operation<(), ChangeRequest> =
         get("/requests/{request_id}", Role::Viewer, "getChangeRequest", "Get a change request");
     CONFIRM_CHANGE_REQUEST: Operation<(), ConfirmedChange> = post(

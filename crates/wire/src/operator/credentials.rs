@@ -12,6 +12,7 @@ use vouchsafe_domain::revocation::{DescendantPolicy, Revocation};
 use vouchsafe_security::credential::{ApiSecret, Credential};
 use vouchsafe_security::credential_summary::CredentialSummary;
 
+use crate::column::col;
 use crate::error_code::Code;
 use crate::filter::NoFilter;
 use crate::operation::{Page, operations};
@@ -22,7 +23,18 @@ use crate::partner::credentials::{RotateRequest, RotatedCredential};
 operations! {
     OperatorAccess;
     LIST_CREDENTIALS: Operation<NoFilter, Page<CredentialDetails>> =
-        get("/partners/{partner_id}/credentials", Role::Viewer, "listCredentials", "List the credentials of a partner");
+        get("/partners/{partner_id}/credentials", Role::Viewer, "listCredentials", "List the credentials of a partner")
+            .columns(&[
+                col("Credential", "credential_id"),
+                col("In force", "live"),
+                col("Allowlist", "allowlist").console_only(),
+                col("Scopes", "scopes"),
+                col("From", "not_before").at(5),
+                col("Until", "not_after"),
+                col("Revoked", "revoked_at"),
+                col("Rotated from", "rotated_from").console_only(),
+                col("Rotated", "rotated_at").terminal_only(),
+            ]);
     ISSUE_CREDENTIAL: Operation<NewCredential, IssuedCredential> = post(
         "/partners/{partner_id}/credentials",
         Role::Admin,

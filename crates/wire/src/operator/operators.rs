@@ -11,6 +11,7 @@ use vouchsafe_domain::operator_session::{OperatorSession, SessionFilter};
 use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::secret::expose;
 
+use crate::column::col;
 use crate::error_body::InvalidRequest;
 use crate::error_code::Code;
 use crate::filter::{NoFilter, WholeList};
@@ -34,7 +35,14 @@ pub const ACTIVATE_OPERATOR_TOKEN: operation::Operation<ActivationRequest, Opera
 operations! {
     OperatorAccess;
     LIST_OPERATORS: Operation<WholeList, Page<OperatorAccount>> =
-        get("/operators", Role::Viewer, "listOperators", "List operators");
+        get("/operators", Role::Viewer, "listOperators", "List operators")
+            .columns(&[
+                col("Name", "name").link("/operators/{name}/tokens"),
+                col("Role", "role"),
+                col("Disabled", "disabled"),
+                col("Active", "active"),
+                col("Created", "created_at"),
+            ]);
     CREATE_OPERATOR: Operation<NewOperator, OperatorAccount> =
         post("/operators", Role::Admin, Always(&[ChangeKind::OperatorCreate]), "createOperator", "Create an operator")
             .errors(&[Code::OperatorExists]);
@@ -42,7 +50,15 @@ operations! {
         patch("/operators/{name}", Role::Admin, Sometimes(&[ChangeKind::OperatorChange]), "changeOperator", "Change an operator")
             .errors(&[Code::OwnAccount, Code::InvalidRowHmac]);
     LIST_OPERATOR_TOKENS: Operation<NoFilter, Page<OperatorTokenSummary>> =
-        get("/operators/{name}/tokens", Role::Viewer, "listOperatorTokens", "List tokens of an operator");
+        get("/operators/{name}/tokens", Role::Viewer, "listOperatorTokens", "List tokens of an operator")
+            .columns(&[
+                col("Token", "token_id"),
+                col("Created", "created_at").at(5),
+                col("Expires", "expires_at"),
+                col("Last used", "last_used_at").at(4),
+                col("Revoked", "revoked_at"),
+                col("Active", "active").at(1),
+            ]);
     ISSUE_OPERATOR_TOKEN: Operation<IssueTokenRequest, IssuedOperatorToken> = post(
         "/operators/{name}/tokens",
         Role::Admin,
@@ -54,7 +70,11 @@ operations! {
     REVOKE_OPERATOR_TOKEN: Operation<(), ()> =
         delete("/operator-tokens/{token_id}", Role::Admin, Never, "revokeOperatorToken", "Revoke a token");
     LIST_OPERATOR_IDENTITIES: Operation<WholeList, Page<OperatorIdentity>> =
-        get("/operators/{name}/identities", Role::Admin, "listOperatorIdentities", "List identities of an operator");
+        get("/operators/{name}/identities", Role::Admin, "listOperatorIdentities", "List identities of an operator")
+            .columns(&[
+                col("Subject", "subject"),
+                col("Issuer", "issuer").text(20),
+            ]);
     UNLINK_OPERATOR_IDENTITIES: Operation<(), ()> = delete(
         "/operators/{name}/identities",
         Role::Admin,
@@ -66,7 +86,17 @@ operations! {
         post("/operators/{name}/sign-in-links", Role::Viewer, Never, "issueSignInLink", "Issue a sign-in link")
             .errors(&[Code::Forbidden, Code::OperatorDisabled]);
     LIST_OPERATOR_SESSIONS: Operation<SessionFilter, Page<OperatorSession>> =
-        get("/sessions", Role::Viewer, "listOperatorSessions", "List sessions").errors(&[Code::Forbidden]);
+        get("/sessions", Role::Viewer, "listOperatorSessions", "List sessions").errors(&[Code::Forbidden])
+            .columns(&[
+                col("Session", "session_id"),
+                col("Operator", "operator"),
+                col("Signed in by", "method"),
+                col("Address", "address"),
+                col("Signed in", "created_at").at(7),
+                col("Last used", "last_used_at"),
+                col("Ends", "expires_at").at(2),
+                col("Ended", "ended_at").at(3),
+            ]);
     END_OPERATOR_SESSION: Operation<(), ()> =
         delete("/sessions/{session_id}", Role::Viewer, Never, "endOperatorSession", "End a session").errors(&[Code::Forbidden]);
 }

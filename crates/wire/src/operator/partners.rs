@@ -18,6 +18,7 @@ pub use self::patch::PartnerPatch;
 use super::credentials::{CredentialDetails, IssuedCredential};
 use super::patch_field::deserialize_some_object;
 use super::text::validate_name;
+use crate::column::col;
 use crate::error_body::InvalidRequest;
 use crate::error_code::Code;
 use crate::filter::WholeList;
@@ -29,7 +30,16 @@ use crate::partner::certification::Certification;
 
 operations! {
     OperatorAccess;
-    LIST_PARTNERS: Operation<PartnerFilter, Page<Partner>> = get("/partners", Role::Viewer, "listPartners", "List partners");
+    LIST_PARTNERS: Operation<PartnerFilter, Page<Partner>> =
+        get("/partners", Role::Viewer, "listPartners", "List partners")
+            .columns(&[
+                col("Name", "name").link("/partners/{partner_id}").text(16),
+                col("Partner", "partner_id").at(0),
+                col("Suspended", "suspended"),
+                col("Certified", "certified_at").at(4),
+                col("Created", "created_at"),
+                col("Allowlist", "allowlist").text(14).terminal_only(),
+            ]);
     CREATE_PARTNER: Operation<NewPartner, CreatedPartner<'static>> =
         post("/partners", Role::Admin, Never, "createPartner", "Create a partner");
     GET_PARTNER: Operation<(), PartnerWithCredentials<'static>> =
@@ -44,12 +54,27 @@ operations! {
         .errors(&[Code::InvalidRowHmac]);
     GET_CERTIFICATION: Operation<(), Certification> =
         get("/partners/{partner_id}/certification", Role::Viewer, "getCertification", "Get the certification of a partner")
-            .errors(&[Code::RouteNotFound]);
+            .errors(&[Code::RouteNotFound])
+            .columns(&[
+                col("Check", "check"),
+                col("State", "state"),
+                col("Observed", "at"),
+                col("Reason", "reason").text(30),
+                col("Advice", "advice").console_only(),
+            ]);
     RESTART_CERTIFICATION: Operation<(), ()> =
         delete("/partners/{partner_id}/certification", Role::Operator, Never, "restartCertification", "Restart a certification")
             .errors(&[Code::RouteNotFound]);
     LIST_LIMIT_USE: Operation<WholeList, Page<LimitUse>> =
-        get("/partners/{partner_id}/limits", Role::Viewer, "listLimitUse", "List the use of rate limits");
+        get("/partners/{partner_id}/limits", Role::Viewer, "listLimitUse", "List the use of rate limits")
+            .columns(&[
+                col("Credential", "credential_id"),
+                col("Class", "class"),
+                col("Used", "used"),
+                col("Quota", "quota"),
+                col("Seconds", "window_s"),
+                col("Default limit", "is_default"),
+            ]);
 }
 
 /// A partner to create.

@@ -9,6 +9,7 @@ use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutOutcome, PayoutSearch};
 
 use super::text::{validate_reason, validate_reference};
+use crate::column::col;
 use crate::error_body::InvalidRequest;
 use crate::error_code::Code;
 use crate::operation::{Page, operations};
@@ -19,7 +20,15 @@ use crate::partner::payouts::body::PayoutBody;
 operations! {
     OperatorAccess;
     LIST_PAYOUTS: Operation<PayoutSearch, Page<PayoutOfPartner<'static>>> =
-        get("/payouts", Role::Viewer, "listPayouts", "List payouts");
+        get("/payouts", Role::Viewer, "listPayouts", "List payouts")
+            .columns(&[
+                col("Payout", "payout_id"),
+                col("Partner", "partner_id"),
+                col("Status", "status"),
+                col("Amount", "amount currency"),
+                col("Reference", "reference").text(24),
+                col("Created", "created_at"),
+            ]);
     GET_PAYOUT: Operation<(), PayoutOfPartner<'static>> = get("/payouts/{payout_id}", Role::Viewer, "getPayout", "Get a payout");
     PAY_PAYOUT: Operation<PayoutDecisionRequest, PayoutOfPartner<'static>> =
         post("/payouts/{payout_id}/pay", Role::Admin, Always(&[ChangeKind::PayoutPay]), "payPayout", "Record a payout as paid")

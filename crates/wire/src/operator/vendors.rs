@@ -14,6 +14,7 @@ use vouchsafe_domain::vendor::{AdapterKind, Circuit, DEFAULT_CONCURRENCY, MAX_CO
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::secret::expose;
 
+use crate::column::col;
 use crate::error_body::InvalidRequest;
 use crate::error_code::Code;
 use crate::filter::NoFilter;
@@ -25,13 +26,37 @@ use crate::operator::operation::{Operation, OperatorAccess, get, post, put};
 
 operations! {
     OperatorAccess;
-    LIST_VENDORS: Operation<NoFilter, Page<VendorWithCircuit>> = get("/vendors", Role::Viewer, "listVendors", "List vendors");
+    LIST_VENDORS: Operation<NoFilter, Page<VendorWithCircuit>> =
+        get("/vendors", Role::Viewer, "listVendors", "List vendors")
+            .columns(&[
+                col("Vendor", "vendor_id"),
+                col("Adapter", "adapter"),
+                col("Circuit", "circuit.state"),
+                col("URL", "url").text(20),
+                col("Purchases at once", "concurrency"),
+                col("Changed", "updated_at").at(7),
+                col("Has a credential", "has_credentials").at(4).terminal_only(),
+                col("Next probe", "circuit.next_probe_at").terminal_only(),
+            ]);
     GET_VENDOR: Operation<(), VendorWithCircuit> =
         get("/vendors/{vendor_id}", Role::Viewer, "getVendor", "Get a vendor").errors(&[Code::VendorNotFound]);
     PUT_VENDOR: Operation<VendorRequest, Vendor> =
         put("/vendors/{vendor_id}", Role::Admin, Sometimes(&[ChangeKind::VendorPut]), "putVendor", "Create or replace a vendor");
     LIST_PURCHASES: Operation<PurchaseFilter, Page<PurchaseView>> =
-        get("/purchases", Role::Viewer, "listPurchases", "List purchases");
+        get("/purchases", Role::Viewer, "listPurchases", "List purchases")
+            .columns(&[
+                col("Purchase", "purchase_id"),
+                col("Order", "order_id"),
+                col("Vendor", "vendor"),
+                col("Product", "product_id").at(9),
+                col("Quantity", "quantity"),
+                col("State", "state").at(2),
+                col("Last response", "last_response").at(3),
+                col("Requested", "requested_at").at(10),
+                col("Sold", "sold").terminal_only(),
+                col("Imported", "imported").terminal_only(),
+                col("Message", "last_message").text(20).terminal_only(),
+            ]);
     GET_PURCHASE: Operation<(), PurchaseView> = get("/purchases/{purchase_id}", Role::Viewer, "getPurchase", "Get a purchase");
     END_PURCHASE: Operation<ReasonRequest, PurchaseView> =
         post("/purchases/{purchase_id}/end", Role::Operator, Never, "endPurchase", "End a purchase");

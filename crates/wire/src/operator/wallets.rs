@@ -10,6 +10,7 @@ use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::wallet::Wallet;
 
 use super::text::validate_reference;
+use crate::column::col;
 use crate::error_body::InvalidRequest;
 use crate::error_code::Code;
 use crate::filter::WholeList;
@@ -20,9 +21,27 @@ use crate::operator::operation::{Operation, OperatorAccess, get, post};
 operations! {
     OperatorAccess;
     LIST_WALLETS: Operation<WholeList, Page<Wallet>> =
-        get("/partners/{partner_id}/wallets", Role::Viewer, "listWallets", "List the wallets of a partner");
+        get("/partners/{partner_id}/wallets", Role::Viewer, "listWallets", "List the wallets of a partner")
+            .columns(&[
+                col("Currency", "currency"),
+                col("Balance", "balance"),
+                col("In orders", "pending_orders"),
+                col("In payouts", "pending_payouts"),
+                col("Changed", "updated_at"),
+            ]);
     LIST_TRANSACTIONS: Operation<TransactionFilter, Page<Transaction>> =
-        get("/partners/{partner_id}/transactions", Role::Viewer, "listTransactions", "List the transactions of a partner");
+        get("/partners/{partner_id}/transactions", Role::Viewer, "listTransactions", "List the transactions of a partner")
+            .columns(&[
+                col("Time", "created_at").at(5),
+                col("Type", "type"),
+                col("Amount", "amount currency"),
+                col("Balance", "balance_after"),
+                col("Order", "order_id"),
+                col("Payout", "payout_id").at(9),
+                col("Reference", "reference").text(16),
+                col("Transaction", "transaction_id"),
+                col("Number", "currency sequence").at(0).terminal_only(),
+            ]);
     TOP_UP: Operation<PostingRequest, Transaction> = post(
         "/partners/{partner_id}/wallets/{currency}/top-ups",
         Role::Admin,

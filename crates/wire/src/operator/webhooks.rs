@@ -12,6 +12,7 @@ use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::schema::HttpUrl;
 use vouchsafe_domain::webhook::{DisabledReason, Webhook, WebhookFilter, WebhookStatus};
 
+use crate::column::col;
 use crate::error_code::Code;
 use crate::operation::{Page, operations};
 use crate::operator::operation::SecondOperator::Never;
@@ -22,7 +23,17 @@ use crate::partner::webhooks::request::ReplayEventsBody;
 operations! {
     OperatorAccess;
     LIST_WEBHOOKS: Operation<WebhookFilter, Page<WebhookOfPartner>> =
-        get("/webhooks", Role::Viewer, "listWebhooks", "List webhook endpoints");
+        get("/webhooks", Role::Viewer, "listWebhooks", "List webhook endpoints")
+            .columns(&[
+                col("Webhook", "webhook_id"),
+                col("Partner", "partner_id"),
+                col("Status", "status"),
+                col("Backlog", "backlog"),
+                col("Failures", "consecutive_failures"),
+                col("Failing since", "failing_since").at(7),
+                col("URL", "url").text(20),
+                col("Next attempt", "next_attempt_at").at(4).terminal_only(),
+            ]);
     GET_WEBHOOK: Operation<(), WebhookOfPartner> =
         get("/webhooks/{webhook_id}", Role::Viewer, "getWebhook", "Get a webhook endpoint");
     ENABLE_WEBHOOK: Operation<(), WebhookOfPartner> =
@@ -42,9 +53,31 @@ operations! {
         Role::Viewer,
         "listWebhookDeliveries",
         "List the delivery attempts of a webhook endpoint",
-    );
+    )
+            .columns(&[
+                col("Time", "at"),
+                col("Event", "event").at(4),
+                col("Outcome", "outcome"),
+                col("Response", "status fault"),
+                col("ms", "latency_ms"),
+                col("Attempt", "attempt"),
+                col("Order", "order_id").at(0),
+                col("Delivery", "delivery_id").at(8),
+                col("Next attempt", "next_attempt_at"),
+                col("First bytes of the response", "answer").console_only(),
+            ]);
     LIST_DELIVERIES: Operation<DeliveryFilter, Page<DeliveryView>> =
-        get("/deliveries", Role::Viewer, "listDeliveries", "List deliveries");
+        get("/deliveries", Role::Viewer, "listDeliveries", "List deliveries")
+            .columns(&[
+                col("Delivery", "delivery_id"),
+                col("Webhook", "webhook_id"),
+                col("Order", "order_id").at(7),
+                col("Status", "status"),
+                col("Last response", "attempts.last.status attempts.last.fault"),
+                col("Failed attempts", "failed_attempts"),
+                col("Next attempt", "next_attempt_at"),
+                col("Event", "event_id").terminal_only(),
+            ]);
     GET_DELIVERY: Operation<(), DeliveryWithPayload> =
         get("/deliveries/{delivery_id}", Role::Viewer, "getDelivery", "Get a delivery");
     REPLAY_DELIVERY: Operation<(), DeliveryView> =

@@ -11,6 +11,7 @@ use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::order::filter::OrderSearch;
 
+use crate::column::col;
 use crate::error_code::Code;
 use crate::filter::NoFilter;
 use crate::operation::{Page, operations};
@@ -23,10 +24,26 @@ use crate::partner::orders::body::OrderBody;
 operations! {
     OperatorAccess;
     SEARCH_ORDERS: Operation<OrderSearch, Page<OrderOfPartner<'static>>> =
-        get("/orders", Role::Viewer, "searchOrders", "Search orders");
+        get("/orders", Role::Viewer, "searchOrders", "Search orders")
+            .columns(&[
+                col("Order", "order_id"),
+                col("Partner", "partner_id"),
+                col("Status", "status").text(12),
+                col("Total", "total_amount currency"),
+                col("Reference", "reference").text(24),
+                col("Waits for", "pending_reason").at(3),
+                col("Created", "created_at"),
+            ]);
     GET_ORDER: Operation<(), OrderOfPartner<'static>> = get("/orders/{order_id}", Role::Viewer, "getOrder", "Get an order");
     LIST_ORDER_EVENTS: Operation<NoFilter, Page<Event>> =
-        get("/orders/{order_id}/events", Role::Viewer, "listOrderEvents", "List the events of an order");
+        get("/orders/{order_id}/events", Role::Viewer, "listOrderEvents", "List the events of an order")
+            .columns(&[
+                col("Number", "data.sequence"),
+                col("Time", "created_at"),
+                col("Event", "event"),
+                col("ID", "event_id"),
+                col("Content", "data").console_only(),
+            ]);
     APPROVE_ORDER: Operation<ReasonRequest, OrderOfPartner<'static>> =
         post("/orders/{order_id}/approve", Role::Operator, Always(&[ChangeKind::OrderApprove]), "approveOrder", "Approve an order")
             .errors(&[Code::OrderNotAwaitingApproval, Code::IdempotencyInProgress]);

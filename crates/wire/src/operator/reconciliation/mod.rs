@@ -15,6 +15,7 @@ use vouchsafe_domain::reconciliation::result::{
     ReconciledDay, Reconciliation, ReconciliationResult, ReconciliationSummary, RecordsSource,
 };
 
+use crate::column::col;
 use crate::error_code::Code;
 use crate::filter::NoFilter;
 use crate::operation::{Page, operations};
@@ -25,7 +26,16 @@ use crate::operator::reconciliation::drifts::{DriftBody, ResolveRequest};
 operations! {
     OperatorAccess;
     LIST_RECONCILIATIONS: Operation<NoFilter, Page<ReconciledDay>> =
-        get("/reconciliation", Role::Viewer, "listReconciliations", "List reconciled days");
+        get("/reconciliation", Role::Viewer, "listReconciliations", "List reconciled days")
+            .columns(&[
+                col("Day", "date").link("/reconciliation/{date}"),
+                col("Vendors", "vendors"),
+                col("Compared", "compared"),
+                col("Failed", "failed"),
+                col("Matched", "matched"),
+                col("Drifted", "drifted"),
+                col("Unmatched", "unmatched"),
+            ]);
     GET_RECONCILIATION: Operation<(), DayBody> =
         get("/reconciliation/{date}", Role::Viewer, "getReconciliation", "Get the reconciliation of a day")
             .errors(&[Code::ReconciliationNotFound, Code::ValidationFailed]);
@@ -34,7 +44,21 @@ operations! {
     UPLOAD_RECORDS: Operation<RecordsQuery, DayBody> =
         post("/reconciliation/{date}/records", Role::Operator, Never, "uploadRecords", "Upload the vendor records of a day")
             .errors(&[Code::ReconciliationInProgress]);
-    LIST_DRIFTS: Operation<DriftFilter, Page<DriftBody>> = get("/drifts", Role::Viewer, "listDrifts", "List drifts");
+    LIST_DRIFTS: Operation<DriftFilter, Page<DriftBody>> =
+        get("/drifts", Role::Viewer, "listDrifts", "List drifts")
+            .columns(&[
+                col("Drift", "drift_id"),
+                col("Day", "date").link("/reconciliation/{date}"),
+                col("Vendor", "vendor"),
+                col("Kind", "kind"),
+                col("Order", "order_id").at(6),
+                col("Differences", "differences").text(12),
+                col("Ours", "ours").console_only(),
+                col("Theirs", "theirs").console_only(),
+                col("Resolution", "resolution").at(4),
+                col("Reason", "reason").console_only(),
+                col("Vendor record", "vendor_record").text(14).terminal_only(),
+            ]);
     RESOLVE_DRIFT: Operation<ResolveRequest, DriftBody> =
         post("/drifts/{drift_id}/resolve", Role::Operator, Never, "resolveDrift", "Resolve a drift");
 }

@@ -11,6 +11,7 @@ pub mod voucher_list;
 
 use vouchsafe_domain::operator::Role;
 
+use crate::column::col;
 use crate::error_code::Code;
 use crate::operation::{Page, operations};
 use crate::operator::operation::SecondOperator::Never;
@@ -25,9 +26,28 @@ use crate::operator::stock::void::{VoidReport, VoidRequest};
 
 operations! {
     OperatorAccess;
-    LIST_STOCK: Operation<LevelFilter, Page<LevelBody>> = get("/stock", Role::Viewer, "listStock", "List stock levels");
+    LIST_STOCK: Operation<LevelFilter, Page<LevelBody>> =
+        get("/stock", Role::Viewer, "listStock", "List stock levels")
+            .columns(&[
+                col("Product", "product_id"),
+                col("Denomination", "denomination currency"),
+                col("Free", "free"),
+                col("Sold in 7 days", "sold_7d"),
+                col("Days left", "days_left"),
+                col("Quarantined", "quarantined"),
+                col("Sold", "sold"),
+                col("Void", "void"),
+                col("Expired", "expired"),
+                col("Next expiry", "next_expiry"),
+                col("Loaded", "loaded").at(2).terminal_only(),
+            ]);
     LIST_STOCK_EXPIRIES: Operation<LevelFilter, Page<StockExpiry>> =
-        get("/stock/expiries", Role::Viewer, "listStockExpiries", "List stock by expiry");
+        get("/stock/expiries", Role::Viewer, "listStockExpiries", "List stock by expiry")
+            .columns(&[
+                col("Last valid in", "month"),
+                col("Vouchers", "vouchers"),
+                col("Share", "share"),
+            ]);
     IMPORT_STOCK: Operation<ImportQuery, ImportReport> =
         post("/stock", Role::Operator, Never, "importStock", "Import vouchers")
             .errors(&[Code::ProductNotFound, Code::DenominationNotAllowed]);
