@@ -8,7 +8,6 @@ use std::fmt;
 
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 use time::OffsetDateTime;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::api_scope::ApiScopes;
@@ -16,6 +15,7 @@ use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use zeroize::Zeroizing;
 
 use super::environment::Environment;
+use super::secret::{hidden, secret_hash};
 
 /// Random bytes of a key: enough to be unique and not guessable.
 const KEY_BYTES: usize = 16;
@@ -109,11 +109,7 @@ impl ApiSecret {
     }
 }
 
-impl fmt::Debug for ApiSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ApiSecret(***)")
-    }
-}
+hidden!(ApiSecret);
 
 /// A new key and its secret: the only time at which the secret can be shown.
 #[derive(Debug)]
@@ -184,32 +180,9 @@ impl ApiKeyHash {
     }
 }
 
-/// SHA-256 of an API secret. It has no `==`: [`ApiSecretHash::matches`] compares in constant time.
-#[derive(Clone, Copy)]
-pub struct ApiSecretHash([u8; 32]);
-
-impl ApiSecretHash {
-    #[must_use]
-    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    #[must_use]
-    pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-
-    /// Compares in constant time.
-    #[must_use]
-    pub fn matches(&self, other: &Self) -> bool {
-        self.0.ct_eq(&other.0).into()
-    }
-}
-
-impl fmt::Debug for ApiSecretHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ApiSecretHash(***)")
-    }
+secret_hash! {
+    /// SHA-256 of an API secret.
+    ApiSecretHash
 }
 
 /// A stored credential of a partner.

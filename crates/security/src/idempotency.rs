@@ -2,14 +2,13 @@
 //!
 //! The text of a key is never logged or stored: partners put names into it.
 
-use std::fmt;
-
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 use vouchsafe_domain::idempotency::KeyHash;
 use vouchsafe_domain::ids::PartnerId;
 
 use super::headers::UniqueHeader;
+use crate::secret::hidden;
 
 /// Longest key in characters (contract: 1 to 255 visible ASCII characters).
 pub const MAX_KEY_LENGTH: usize = 255;
@@ -65,11 +64,7 @@ impl IdempotencyKey {
     }
 }
 
-impl fmt::Debug for IdempotencyKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("IdempotencyKey(***)")
-    }
-}
+hidden!(IdempotencyKey);
 
 /// The stored hash of a key or of an operator's reference: the first 16 bytes of SHA-256 over partner (16 bytes), scope
 /// (1 byte) and text. The fixed lengths keep the parts apart. For the reference of a wallet entry `text` begins with

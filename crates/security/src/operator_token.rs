@@ -1,14 +1,11 @@
 //! Tokens of operators, for the API, a session, a sign-in link or an activation: generated text with a prefix
 //! for secret scanners, stored as a hash.
 
-use std::fmt;
-
 use secrecy::SecretString;
 use sha2::{Digest as _, Sha256};
-use subtle::ConstantTimeEq as _;
 use zeroize::Zeroizing;
 
-use super::secret::expose;
+use super::secret::{expose, hidden, secret_hash};
 
 /// What a token is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,15 +72,12 @@ impl OperatorToken {
     }
 }
 
-impl fmt::Debug for OperatorToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OperatorToken(***)")
-    }
-}
+hidden!(OperatorToken);
 
-/// SHA-256 of a token. A fast hash is sufficient: tokens are long and random. It has no `==`.
-#[derive(Clone, Copy)]
-pub struct OperatorTokenHash([u8; 32]);
+secret_hash! {
+    /// SHA-256 of a token. A fast hash is sufficient: tokens are long and random.
+    OperatorTokenHash
+}
 
 impl OperatorTokenHash {
     /// The hash of a presented token, of whatever form.
@@ -99,29 +93,6 @@ impl OperatorTokenHash {
         let mut hash = [0; 32];
         hex::decode_to_slice(text, &mut hash).ok()?;
         is_lower.then_some(Self(hash))
-    }
-
-    /// Takes the stored bytes.
-    #[must_use]
-    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    #[must_use]
-    pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-
-    /// Compares in constant time.
-    #[must_use]
-    pub fn matches(&self, other: &Self) -> bool {
-        self.0.ct_eq(&other.0).into()
-    }
-}
-
-impl fmt::Debug for OperatorTokenHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OperatorTokenHash(***)")
     }
 }
 

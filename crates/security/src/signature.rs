@@ -15,13 +15,14 @@
 //! The signature does not cover `Idempotency-Key`: TLS and the allowlist keep an attacker from replaying a captured
 //! request under another key.
 
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use time::OffsetDateTime;
 
 use super::credential::ApiSecret;
 use super::framing::{CanonicalRequest, FramingError, SignedRequest, Timestamp};
 use super::headers::{AuthHeaders, UniqueHeader};
+use super::secret::keyed_hash;
 
 /// Largest difference between a timestamp and the server's clock, in seconds, either way, inclusive.
 pub const MAX_SKEW_S: u64 = 300;
@@ -152,9 +153,7 @@ impl<'a> Signature<'a> {
 }
 
 fn compute_hmac(secret: &ApiSecret, message: [&[u8]; 4]) -> Hmac<Sha256> {
-    let Ok(mac) = Hmac::new_from_slice(secret.expose().as_bytes()) else {
-        unreachable!("HMAC accepts keys of any length");
-    };
+    let mac = keyed_hash(secret.expose().as_bytes());
     message.into_iter().fold(mac, Mac::chain_update)
 }
 

@@ -10,8 +10,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hmac::{Hmac, KeyInit as _, Mac as _};
-use sha2::Sha256;
+use hmac::Mac as _;
+
+use crate::secret::keyed_hash;
 
 /// Values of the headers of a signed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,9 +44,7 @@ pub fn sign(id: &str, timestamp: i64, body: &[u8], keys: &[&[u8]]) -> SignatureH
 }
 
 fn mac(key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
-    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else {
-        unreachable!("HMAC accepts keys of any length");
-    };
+    let mut mac = keyed_hash(key);
     for part in parts {
         mac.update(part);
     }

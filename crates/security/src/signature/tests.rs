@@ -1,5 +1,6 @@
 //! Tests that exactly the signed request is accepted, within the clock skew.
 
+use hmac::KeyInit as _;
 use proptest::prelude::*;
 
 use super::*;

@@ -10,15 +10,15 @@
 //! wrapped like the data keys, and the index is never shown.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use vouchsafe_domain::product::{CodeCase, CodeScope};
 
 use super::aead::KeyBytes;
 use super::checkpoint_key::CheckpointKey;
 use super::code::VoucherCode;
+use crate::secret::{hidden, keyed_hash};
 
 /// Begins the message of a code index. No brand is as long, so the message differs from that of every blind index, also
 /// of a code without a PIN.
@@ -35,11 +35,7 @@ impl BlindIndex {
     }
 }
 
-impl fmt::Debug for BlindIndex {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("BlindIndex(***)")
-    }
-}
+hidden!(BlindIndex);
 
 pub(super) struct BlindIndexKey(KeyBytes);
 
@@ -72,10 +68,7 @@ impl BlindIndexKey {
     }
 
     fn mac(&self) -> Hmac<Sha256> {
-        let Ok(mac) = Hmac::<Sha256>::new_from_slice(&*self.0) else {
-            unreachable!("HMAC accepts keys of any length");
-        };
-        mac
+        keyed_hash(&*self.0)
     }
 
     fn hash(&self, prefix: &[u8], scope: CodeScope<'_>, code: &str, pin: &str) -> BlindIndex {
@@ -103,6 +96,7 @@ fn length_prefix(text: &str) -> [u8; 8] {
 
 #[cfg(test)]
 mod tests {
+    use hmac::KeyInit as _;
     use zeroize::Zeroizing;
 
     use super::*;

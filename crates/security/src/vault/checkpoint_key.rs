@@ -1,12 +1,11 @@
 //! Keyed hash of audit checkpoints: a change of the audit log cannot be covered up without the master key.
 
-use std::fmt;
-
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use time::OffsetDateTime;
 
 use super::aead::{KEY_BYTES, KeyBytes};
+use crate::secret::{hidden, keyed_hash};
 
 /// Key of the checkpoints' HMAC-SHA256.
 #[derive(Clone)]
@@ -33,22 +32,16 @@ impl CheckpointKey {
     }
 
     fn message(&self, number: i64, at: OffsetDateTime, hash: &str) -> Hmac<Sha256> {
-        let Ok(mac) = Hmac::<Sha256>::new_from_slice(&*self.0) else {
-            unreachable!("HMAC accepts keys of any length");
-        };
         // Numbers of fixed length come first, so that the parts cannot run into each other. Postgres stores microseconds.
         let micros = at.unix_timestamp_nanos() / 1_000;
-        mac.chain_update(number.to_be_bytes())
+        keyed_hash(&*self.0)
+            .chain_update(number.to_be_bytes())
             .chain_update(micros.to_be_bytes())
             .chain_update(hash)
     }
 }
 
-impl fmt::Debug for CheckpointKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CheckpointKey(***)")
-    }
-}
+hidden!(CheckpointKey);
 
 #[cfg(test)]
 mod tests {

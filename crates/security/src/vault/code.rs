@@ -4,12 +4,12 @@
 //! no `Serialize` and no `==`, its `Debug` output is redacted, and it is wiped when dropped; only the retrieval
 //! endpoint reads its parts for a response.
 
-use std::fmt;
-
 use strum::{IntoStaticStr, VariantArray};
 use url::Url;
 use vouchsafe_domain::identifier::{self, ForbiddenCharacter};
 use zeroize::Zeroizing;
+
+use crate::secret::hidden;
 
 /// First byte of an encoded code. Another layout gets another byte; this one stays readable.
 const ENCODING_V1: u8 = 1;
@@ -154,11 +154,7 @@ impl VoucherCode {
     }
 }
 
-impl fmt::Debug for VoucherCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("VoucherCode(***)")
-    }
-}
+hidden!(VoucherCode);
 
 fn validate_part(part: CodePart, text: &str) -> Result<Zeroizing<String>, InvalidCode> {
     let normalized = identifier::normalize(text);

@@ -2,37 +2,23 @@
 //!
 //! The key is derived from the blind index's key, so any node finishes what another one began.
 
-use std::fmt;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use hmac::Mac;
 
-use super::aead::{KEY_BYTES, KeyBytes};
+use crate::secret::mac_key;
 
 /// Separates the derived key.
 pub(super) const COOKIE_CONTEXT: &[u8] = b"vouchsafe sign-in cookie v1";
 
 const MAC_BYTES: usize = 32;
 
-/// The key, as the state of a hash that has read it. `Debug` prints `***`.
-#[derive(Clone)]
-pub struct CookieKey(Hmac<Sha256>);
+mac_key! {
+    /// The key of signed cookies.
+    CookieKey
+}
 
 impl CookieKey {
-    pub(super) fn new(bytes: &KeyBytes) -> Self {
-        let Ok(mac) = Hmac::new_from_slice(&**bytes) else {
-            unreachable!("HMAC accepts keys of any length");
-        };
-        Self(mac)
-    }
-
-    #[must_use]
-    pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
-        Self::new(&KeyBytes::new(bytes))
-    }
-
     /// The text with its HMAC-SHA-256, in characters that a cookie may have. The text stays readable for the browser.
     #[must_use]
     pub fn sign(&self, text: &str) -> String {
@@ -52,23 +38,17 @@ impl CookieKey {
     }
 }
 
-impl fmt::Debug for CookieKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CookieKey(***)")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn cookie_is_verified_by_its_key_and_unchanged_only() {
-        let key = CookieKey::from_bytes([1; KEY_BYTES]);
+        let key = CookieKey::from_bytes([1; 32]);
         let cookie = key.sign("state\n/orders?a=b");
         assert!(!cookie.contains([';', ' ', ',', '"', '=']), "{cookie}");
         assert_eq!(key.verify(&cookie).as_deref(), Some("state\n/orders?a=b"));
-        assert_eq!(CookieKey::from_bytes([2; KEY_BYTES]).verify(&cookie), None);
+        assert_eq!(CookieKey::from_bytes([2; 32]).verify(&cookie), None);
         for position in 0..cookie.len() {
             let mut changed = cookie.clone().into_bytes();
             changed[position] = if changed[position] == b'A' { b'B' } else { b'A' };

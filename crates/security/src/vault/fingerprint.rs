@@ -3,35 +3,21 @@
 //! A body can contain an account number, which an attacker with an unkeyed hash finds by trying them all. The key is derived from
 //! the blind index's key: it is the same on all nodes and never changes, because references of top-ups are compared forever.
 
-use std::fmt;
-
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use hmac::Mac;
 use vouchsafe_domain::idempotency::Fingerprint;
 
-use super::aead::{KEY_BYTES, KeyBytes};
 use crate::idempotency::frame;
+use crate::secret::mac_key;
 
 /// Separates the derived key.
 pub(super) const FINGERPRINT_CONTEXT: &[u8] = b"vouchsafe request fingerprint v1";
 
-/// The key of request fingerprints, as the state of a hash that has read it. `Debug` prints `***`.
-#[derive(Clone)]
-pub struct FingerprintKey(Hmac<Sha256>);
+mac_key! {
+    /// The key of request fingerprints.
+    FingerprintKey
+}
 
 impl FingerprintKey {
-    pub(super) fn new(bytes: &KeyBytes) -> Self {
-        let Ok(mac) = Hmac::new_from_slice(&**bytes) else {
-            unreachable!("HMAC accepts keys of any length");
-        };
-        Self(mac)
-    }
-
-    #[must_use]
-    pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
-        Self::new(&KeyBytes::new(bytes))
-    }
-
     /// The hash of a URL in hexadecimal digits, which a request cannot have: `URL` is no method.
     #[must_use]
     pub fn hash_url(&self, url: &str) -> String {
@@ -50,14 +36,10 @@ impl FingerprintKey {
     }
 }
 
-impl fmt::Debug for FingerprintKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("FingerprintKey(***)")
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use hmac::{Hmac, KeyInit as _};
+    use sha2::Sha256;
     use zeroize::Zeroizing;
 
     use super::*;

@@ -5,10 +5,7 @@
 //! happened. It does not cover time: a row that was right once and is put back, for example one from before a
 //! revocation, has the right HMAC. `vouchsafe verify` compares such rows with the audit log.
 
-use std::fmt;
-
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use hmac::Mac;
 use time::OffsetDateTime;
 use time::macros::datetime;
 use vouchsafe_domain::allowlist::Allowlist;
@@ -17,9 +14,9 @@ use vouchsafe_domain::operator::{OperatorAccount, OperatorIdentity, OperatorName
 use vouchsafe_domain::operator_session::SessionAuthentication;
 use vouchsafe_domain::partner::Partner;
 
-use super::aead::KeyBytes;
 use crate::credential::Credential;
 use crate::operator_token::OperatorTokenHash;
+use crate::secret::mac_key;
 
 /// Separates the derived key. Its first eight bytes exceed the length of every brand.
 pub(super) const GRANT_CONTEXT: &[u8] = b"vouchsafe grants v1";
@@ -27,24 +24,12 @@ pub(super) const GRANT_CONTEXT: &[u8] = b"vouchsafe grants v1";
 /// Postgres counts time in microseconds from here.
 const EPOCH: OffsetDateTime = datetime!(2000-01-01 00:00 UTC);
 
-/// The key of the HMACs, as the state of a hash that has read it. It never changes: it comes from that of the blind index.
-#[derive(Clone)]
-pub struct GrantKey(Hmac<Sha256>);
+mac_key! {
+    /// The key of the HMACs, as the state of a hash that has read it. It never changes: it comes from that of the blind index.
+    GrantKey
+}
 
 impl GrantKey {
-    pub(super) fn new(bytes: &KeyBytes) -> Self {
-        let Ok(mac) = Hmac::new_from_slice(&**bytes) else {
-            unreachable!("HMAC accepts keys of any length");
-        };
-        Self(mac)
-    }
-
-    /// A key of these bytes, for tests.
-    #[must_use]
-    pub fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self::new(&KeyBytes::new(bytes))
-    }
-
     /// The HMAC of a row.
     #[must_use]
     pub fn mac(&self, grant: &Grant) -> Vec<u8> {
@@ -57,12 +42,6 @@ impl GrantKey {
     pub fn is_mac_of(&self, mac: Option<&[u8]>, grant: &Grant) -> bool {
         let computed = self.0.clone().chain_update(&grant.0);
         mac.is_some_and(|mac| computed.verify_slice(mac).is_ok())
-    }
-}
-
-impl fmt::Debug for GrantKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("GrantKey(***)")
     }
 }
 

@@ -2,17 +2,15 @@
 //!
 //! The database alone reveals no code. Without the master key all codes are lost.
 
-use std::fmt;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use hmac::Mac;
 use zeroize::Zeroizing;
 
 use super::aead::{Cipher, KEY_BYTES, KeyBytes, random_key};
 use super::random::NoRandomness;
 use super::wrapping_key_id::WrappingKeyId;
+use crate::secret::{hidden, keyed_hash};
 
 /// Message of the check value.
 const CHECK_CONTEXT: &[u8] = b"vouchsafe master key check value v1";
@@ -70,19 +68,15 @@ impl MasterKey {
     /// The key's check value: 16 hex digits that identify it and reveal nothing of it.
     #[must_use]
     pub fn id(&self) -> WrappingKeyId {
-        let Ok(mac) = Hmac::<Sha256>::new_from_slice(&*self.0) else {
-            unreachable!("HMAC accepts keys of any length");
-        };
-        let mac = mac.chain_update(CHECK_CONTEXT).finalize().into_bytes();
+        let mac = keyed_hash(&*self.0)
+            .chain_update(CHECK_CONTEXT)
+            .finalize()
+            .into_bytes();
         WrappingKeyId::new(hex::encode(&mac[..CHECK_BYTES]))
     }
 }
 
-impl fmt::Debug for MasterKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("MasterKey(***)")
-    }
-}
+hidden!(MasterKey);
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::{SealError, Vault};
+use crate::secret::hidden;
 use crate::vault::random::{NoRandomness, fill};
 
 /// Domain separation from other encrypted values.
@@ -19,11 +20,7 @@ const PREFIX: &str = "whsec_";
 /// The key that signs deliveries to an endpoint, or batches of the audit export.
 pub struct WebhookSecret(Zeroizing<Vec<u8>>);
 
-impl std::fmt::Debug for WebhookSecret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("WebhookSecret(***)")
-    }
-}
+hidden!(WebhookSecret);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
