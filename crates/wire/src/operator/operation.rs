@@ -56,56 +56,24 @@ pub(super) const fn get<Q, R>(
     id: &'static str,
     summary: &'static str,
 ) -> Operation<Q, R> {
-    write(Method::Get, path, role, SecondOperator::Never, id, summary)
+    let second = SecondOperator::Never;
+    Operation::new(Method::Get, path, OperatorAccess { role, second }, id, summary)
 }
 
-pub(super) const fn post<Q, R>(
-    path: &'static str,
-    role: Role,
-    second: SecondOperator,
-    id: &'static str,
-    summary: &'static str,
-) -> Operation<Q, R> {
-    write(Method::Post, path, role, second, id, summary)
+macro_rules! changes {
+    ($($name:ident: $method:ident),+) => {
+        $(
+            pub(super) const fn $name<Q, R>(
+                path: &'static str,
+                role: Role,
+                second: SecondOperator,
+                id: &'static str,
+                summary: &'static str,
+            ) -> Operation<Q, R> {
+                Operation::new(Method::$method, path, OperatorAccess { role, second }, id, summary)
+            }
+        )+
+    };
 }
 
-pub(super) const fn put<Q, R>(
-    path: &'static str,
-    role: Role,
-    second: SecondOperator,
-    id: &'static str,
-    summary: &'static str,
-) -> Operation<Q, R> {
-    write(Method::Put, path, role, second, id, summary)
-}
-
-pub(super) const fn patch<Q, R>(
-    path: &'static str,
-    role: Role,
-    second: SecondOperator,
-    id: &'static str,
-    summary: &'static str,
-) -> Operation<Q, R> {
-    write(Method::Patch, path, role, second, id, summary)
-}
-
-pub(super) const fn delete<Q, R>(
-    path: &'static str,
-    role: Role,
-    second: SecondOperator,
-    id: &'static str,
-    summary: &'static str,
-) -> Operation<Q, R> {
-    write(Method::Delete, path, role, second, id, summary)
-}
-
-const fn write<Q, R>(
-    method: Method,
-    path: &'static str,
-    role: Role,
-    second: SecondOperator,
-    id: &'static str,
-    summary: &'static str,
-) -> Operation<Q, R> {
-    Operation::new(method, path, OperatorAccess { role, second }, id, summary)
-}
+changes!(post: Post, put: Put, patch: Patch, delete: Delete);

@@ -16,7 +16,7 @@ use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use self::limits_patch::{LimitsPatch, validate_limits};
 pub use self::patch::PartnerPatch;
 use super::credentials::{CredentialDetails, IssuedCredential};
-use super::patch_field::deserialize_some_object;
+use super::patch_field::some_object;
 use super::text::validate_name;
 use crate::column::col;
 use crate::error_body::InvalidRequest;
@@ -96,11 +96,8 @@ pub struct NewPartner {
     #[cfg_attr(feature = "clap", command(flatten))]
     allowlist: Allowlist,
     /// Rate limits that differ from the settings.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "deserialize_some_object"
-    )]
+    #[serde(default, deserialize_with = "some_object")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     #[cfg_attr(feature = "clap", command(flatten))]
     limits: Option<LimitsPatch>,

@@ -22,7 +22,7 @@ impl Timestamp {
 }
 
 /// Distinguishes an absent field (`None`) from `null`, which `T` accepts or rejects.
-pub(super) fn deserialize_some<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+pub(super) fn some<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     T: Deserialize<'de>,
     D: Deserializer<'de>,
@@ -30,10 +30,8 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
-/// Reads a whole number as [`deserialize_some`] reads other values.
-pub(super) fn deserialize_some_whole_number<'de, T, D>(
-    deserializer: D,
-) -> Result<Option<Nullable<T>>, D::Error>
+/// Reads a whole number as [`some`] reads other values.
+pub(super) fn nullable_number<'de, T, D>(deserializer: D) -> Result<Option<Nullable<T>>, D::Error>
 where
     T: TryFrom<u64>,
     D: Deserializer<'de>,
@@ -42,7 +40,7 @@ where
 }
 
 /// Reads an object only: a derived `Deserialize` also accepts an array of the field values.
-pub(super) fn deserialize_some_object<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+pub(super) fn some_object<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     T: Deserialize<'de>,
     D: Deserializer<'de>,
@@ -50,8 +48,8 @@ where
     JsonObject::deserialize(deserializer).map(|JsonObject(value)| Some(value))
 }
 
-/// Reads an object as [`deserialize_some_object`] does, or `null`.
-pub(super) fn deserialize_nullable_object<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+/// Reads an object as [`some_object`] does, or `null`.
+pub(super) fn nullable_object<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     T: Deserialize<'de>,
     D: Deserializer<'de>,
@@ -68,9 +66,9 @@ mod tests {
     fn null_differs_from_absent_field() {
         #[derive(Debug, PartialEq, Deserialize)]
         struct Patch {
-            #[serde(default, deserialize_with = "deserialize_some")]
+            #[serde(default, deserialize_with = "some")]
             clears: Option<Option<u32>>,
-            #[serde(default, deserialize_with = "deserialize_some")]
+            #[serde(default, deserialize_with = "some")]
             stays: Option<bool>,
         }
         let patch = |text| serde_json::from_str::<Patch>(text);

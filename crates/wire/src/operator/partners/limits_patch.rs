@@ -10,42 +10,30 @@ use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_domain::limits::{Limit, Limits, MAX_QUOTA, MAX_WINDOW_S};
 
 use crate::error_body::InvalidRequest;
-use crate::operator::patch_field::{Nullable, deserialize_nullable_object};
+use crate::operator::patch_field::{Nullable, nullable_object};
 
 /// Rate limits to change; `null` resets a class to the settings.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LimitsPatch {
     /// `POST /orders`.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "deserialize_nullable_object"
-    )]
+    #[serde(default, deserialize_with = "nullable_object")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Limit>)]
     orders: Option<Nullable<Limit>>,
     /// All requests without a class of their own.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "deserialize_nullable_object"
-    )]
+    #[serde(default, deserialize_with = "nullable_object")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Limit>)]
     general: Option<Nullable<Limit>>,
     /// Credential rotation.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "deserialize_nullable_object"
-    )]
+    #[serde(default, deserialize_with = "nullable_object")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Limit>)]
     auth: Option<Nullable<Limit>>,
     /// Reading the codes of an order.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "deserialize_nullable_object"
-    )]
+    #[serde(default, deserialize_with = "nullable_object")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Limit>)]
     vouchers: Option<Nullable<Limit>>,
 }

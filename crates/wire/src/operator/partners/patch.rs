@@ -15,8 +15,7 @@ use super::arguments;
 use super::limits_patch::{CeilingsPatch, LimitsPatch, limit_range};
 use crate::error_body::{ErrorDetail, InvalidRequest};
 use crate::operator::patch_field::{
-    Nullable, Timestamp, deserialize_nullable_object, deserialize_some, deserialize_some_object,
-    deserialize_some_whole_number,
+    Nullable, Timestamp, nullable_number, nullable_object, some, some_object,
 };
 
 /// A year, in seconds: most vouchers have expired by then.
@@ -28,57 +27,39 @@ pub(in crate::operator) const MAX_CANCEL_WINDOW_S: u32 = 31_536_000;
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PartnerPatch {
     /// Networks from which the partner may call.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "deserialize_some"
-    )]
+    #[serde(default, deserialize_with = "some")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     #[cfg_attr(feature = "clap", command(flatten))]
     allowlist: Option<Allowlist>,
     /// Rate limits that differ from the settings; other classes stay unchanged.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "deserialize_some_object"
-    )]
+    #[serde(default, deserialize_with = "some_object")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     #[cfg_attr(feature = "clap", command(flatten))]
     limits: Option<LimitsPatch>,
     /// Rate limits of all credentials together; other classes stay unchanged, null removes one. Not below
     /// what the live credentials may send together.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "deserialize_some_object"
-    )]
+    #[serde(default, deserialize_with = "some_object")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<LimitsPatch>)]
     #[cfg_attr(feature = "clap", command(flatten))]
     ceilings: Option<CeilingsPatch>,
     /// Whether the partner's requests are rejected, except reading the codes of its orders.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "deserialize_some"
-    )]
+    #[serde(default, deserialize_with = "some")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     #[cfg_attr(feature = "clap", arg(skip))]
     suspended: Option<bool>,
     /// Whether a suspension also rejects reading the codes of the partner's orders.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "deserialize_some"
-    )]
+    #[serde(default, deserialize_with = "some")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     #[cfg_attr(feature = "clap", arg(skip))]
     codes_blocked: Option<bool>,
     /// Which orders wait for approval; null: none.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "deserialize_nullable_object"
-    )]
+    #[serde(default, deserialize_with = "nullable_object")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ApprovalRule>)]
     #[cfg_attr(feature = "clap", arg(
         long,
@@ -88,11 +69,8 @@ pub struct PartnerPatch {
     ))]
     approval_rule: Option<Nullable<ApprovalRule>>,
     /// Caps that override those of the settings; null: those of the settings apply; an empty object: none apply.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "deserialize_nullable_object"
-    )]
+    #[serde(default, deserialize_with = "nullable_object")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Caps>)]
     #[cfg_attr(feature = "clap", arg(
         long,
@@ -102,11 +80,8 @@ pub struct PartnerPatch {
     ))]
     caps: Option<Nullable<Caps>>,
     /// Products that the partner may order; null: all.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "deserialize_nullable_object"
-    )]
+    #[serde(default, deserialize_with = "nullable_object")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Scope>)]
     #[cfg_attr(feature = "clap", arg(
         long,
@@ -116,11 +91,8 @@ pub struct PartnerPatch {
     ))]
     catalogue: Option<Nullable<Scope>>,
     /// Time in which the partner may cancel an order, in seconds; null: the default, a day.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "deserialize_some_whole_number"
-    )]
+    #[serde(default, deserialize_with = "nullable_number")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u32>, maximum = 31_536_000)]
     #[cfg_attr(feature = "clap", arg(
         long = "cancel-window",
@@ -130,11 +102,8 @@ pub struct PartnerPatch {
     ))]
     cancel_window_s: Option<Nullable<u32>>,
     /// Time at which the partner passed the certification in the sandbox.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "deserialize_some"
-    )]
+    #[serde(default, deserialize_with = "some")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<OffsetDateTime>)]
     #[cfg_attr(feature = "clap", arg(
         long,
@@ -144,11 +113,8 @@ pub struct PartnerPatch {
     ))]
     certified_at: Option<Nullable<Timestamp>>,
     /// Time at which the partner signed the agreement.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "deserialize_some"
-    )]
+    #[serde(default, deserialize_with = "some")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<OffsetDateTime>)]
     #[cfg_attr(feature = "clap", arg(
         long,
