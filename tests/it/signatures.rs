@@ -43,12 +43,6 @@ impl SignedRequest<'_> {
         self.set(SIGNATURE, &format!("t={timestamp},v1={v1}"));
     }
 
-    /// Signs again with a clock offset.
-    fn sign_with_offset(&mut self, seconds: i64) {
-        let time = unix_seconds().checked_add_signed(seconds).unwrap();
-        self.sign_at(&time.to_string());
-    }
-
     /// Signs again with this method, path and body in the message.
     fn sign_message(&mut self, method: &str, path: &str, body: &str) {
         let timestamp = unix_seconds().to_string();
@@ -57,13 +51,6 @@ impl SignedRequest<'_> {
             .signature_hex(&timestamp, method, path, body.as_bytes());
         self.set(TIMESTAMP, &timestamp);
         self.set(SIGNATURE, &format!("t={timestamp},v1={v1}"));
-    }
-
-    /// Changes the format of the signature header.
-    fn rewrite_signature(&mut self, format_header: fn(&str, &str) -> String) {
-        let signature = self.value(&SIGNATURE);
-        let (t, v1) = signature.strip_prefix("t=").unwrap().split_once(",v1=").unwrap();
-        self.set(SIGNATURE, &format_header(t, v1));
     }
 }
 
@@ -81,13 +68,8 @@ async fn post_changed(partner: &mut Partner, sale: &Sale, change: RequestChange)
     partner.post(draft.headers, draft.body).await
 }
 
-const ACCEPTED: [(&str, RequestChange); 8] = [
+const ACCEPTED: [(&str, RequestChange); 5] = [
     ("unchanged", |_| {}),
-    ("295 s late", |draft| draft.sign_with_offset(-295)),
-    ("295 s early", |draft| draft.sign_with_offset(295)),
-    ("upper-case hex", |draft| {
-        draft.rewrite_signature(|t, v1| format!("t={t},v1={}", v1.to_uppercase()))
-    }),
     ("signed without the prefix", |draft| {
         draft.sign_message("POST", "/orders", &draft.body.clone())
     }),
@@ -103,41 +85,23 @@ const ACCEPTED: [(&str, RequestChange); 8] = [
     }),
 ];
 
-/// Malformed headers are cases of the unit tests of `vouchsafe_security::signature`.
-const INVALID_SIGNATURE: [(&str, RequestChange); 9] = [
+/// Malformed and altered signatures are cases of the unit tests of `vouchsafe_security::signature`.
+const INVALID_SIGNATURE: [(&str, RequestChange); 4] = [
     ("none", |draft| drop(draft.headers.remove(SIGNATURE))),
-    ("empty", |draft| draft.set(SIGNATURE, "")),
     ("twice", |draft| draft.duplicate(SIGNATURE)),
-    ("v1 twice", |draft| {
-        draft.rewrite_signature(|t, v1| format!("t={t},v1={v1},v1={v1}"))
-    }),
-    ("another digit", |draft| {
-        draft.rewrite_signature(|t, v1| {
-            let first = if v1.starts_with('0') { '1' } else { '0' };
-            format!("t={t},v1={first}{}", &v1[1..])
-        });
-    }),
     ("the body altered", |draft| {
         draft.body = draft.body.replace(r#""quantity":1"#, r#""quantity":2"#)
-    }),
-    ("another method signed", |draft| {
-        draft.sign_message("PUT", ORDERS, &draft.body.clone())
-    }),
-    ("another path signed", |draft| {
-        draft.sign_message("POST", "/api/v1/payouts", &draft.body.clone())
     }),
     ("the prefix signed twice", |draft| {
         draft.sign_message("POST", "/api/v1/api/v1/orders", &draft.body.clone())
     }),
 ];
 
-const TIMESTAMP_OUT_OF_RANGE: [(&str, RequestChange); 5] = [
+const TIMESTAMP_OUT_OF_RANGE: [(&str, RequestChange); 3] = [
     ("none", |draft| drop(draft.headers.remove(TIMESTAMP))),
     ("twice", |draft| draft.duplicate(TIMESTAMP)),
-    ("310 s late", |draft| draft.sign_with_offset(-310)),
-    ("310 s early", |draft| draft.sign_with_offset(310)),
-    ("different from t", |draft| {
-        draft.set(TIMESTAMP, &(unix_seconds() + 1_000_000_000).to_string())
+    ("310 s late", |draft| {
+        draft.sign_at(&(unix_seconds() - 310).to_string())
     }),
 ];
 

