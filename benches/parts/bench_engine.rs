@@ -49,7 +49,7 @@ fn product_id(sku: usize) -> String {
 
 fn product(sku: usize) -> Product {
     Product {
-        denominations: vec![Amount::from_minor(2_500)],
+        denominations: vec![Amount::from_minor(2_500).of(build::usd())],
         ..build::product(&product_id(sku))
     }
 }

@@ -6,8 +6,7 @@ use time::macros::date;
 use vouchsafe_domain::category::Category;
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::{
-    ApprovalPolicy, CodeCase, CodeIdentity, DenominationRange, ExpiryKind, ExpiryPolicy, Product, Redemption,
-    Sku, SupplyRoute,
+    ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
 };
 use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
@@ -196,7 +195,7 @@ pub(super) async fn seed(service: &Service) -> anyhow::Result<()> {
         for denomination in &product.denominations {
             let sku = Sku {
                 product_id: product.product_id.clone(),
-                denomination: *denomination,
+                denomination: denomination.amount,
             };
             seed.import_stock(service, &product, sku).await?;
         }
@@ -211,22 +210,17 @@ impl ProductSeed {
         let denominations = self
             .denominations
             .iter()
-            .map(|text| amount(text))
+            .map(|text| amount(text).map(|amount| amount.of(currency)))
             .collect::<Result<_, _>>()?;
         let range = |(min, max, step): (&str, &str, &str)| -> anyhow::Result<DenominationRange> {
-            Ok(DenominationRange {
-                min: amount(min)?,
-                max: amount(max)?,
-                step: amount(step)?,
-            })
+            let amounts = [amount(min)?, amount(max)?, amount(step)?];
+            Ok(DenominationRange::new(amounts, currency))
         };
         Ok(Product {
-            product_id: self.id.parse()?,
             name: self.name.to_owned(),
             brand: "Sandbox".to_owned(),
             category_id: self.category.to_owned(),
             vendor: VENDOR.to_owned(),
-            currency,
             countries: self.countries.iter().map(|&code| code.to_owned()).collect(),
             denominations,
             denomination_range: self.range.map(range).transpose()?,
@@ -241,12 +235,8 @@ impl ProductSeed {
             route: self.route,
             approval: self.approval,
             returnable: self.route == SupplyRoute::Vendor,
-            code_identity: CodeIdentity::Code,
-            code_case: CodeCase::Exact,
-            min_validity_days: 0,
             low_stock_at: 20,
-            discontinued: false,
-            updated_at: service.clock.now(),
+            ..Product::new(self.id.parse()?, currency, service.clock.now())
         })
     }
 

@@ -31,7 +31,7 @@ pub(super) fn product(brand: &str) -> Product {
         brand: brand.to_owned(),
         category_id: "games".to_owned(),
         vendor: "mock".to_owned(),
-        denominations: vec![sku.denomination],
+        denominations: vec![sku.denomination.of(build::usd())],
         ..build::product(sku.product_id.as_str())
     }
 }

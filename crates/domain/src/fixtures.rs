@@ -20,9 +20,7 @@ use super::ledger::WalletKey;
 use super::money::{Amount, Currency};
 use super::order::{Actor, Fulfilment, PricedLine, PricedOrder};
 use super::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutStatus};
-use super::product::{
-    ApprovalPolicy, CodeCase, CodeIdentity, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
-};
+use super::product::{ApprovalPolicy, Product, Sku, SupplyRoute};
 use super::voucher::Expiry;
 
 /// Timestamp of everything that a test creates.
@@ -63,29 +61,11 @@ pub fn sku(product_id: &str, denomination: i64) -> Sku {
 #[must_use]
 pub fn product(product_id: &str) -> Product {
     Product {
-        product_id: product_id.parse().unwrap(),
-        name: product_id.to_owned(),
         brand: "brand".to_owned(),
         category_id: "gifts".to_owned(),
         vendor: "vendor".to_owned(),
-        currency: usd(),
-        countries: Vec::new(),
-        denominations: vec![minor(1_000), minor(2_500)],
-        denomination_range: None,
-        expiry_policy: ExpiryPolicy {
-            kind: ExpiryKind::None,
-            value: None,
-        },
-        redemption: Redemption::default(),
-        route: SupplyRoute::Stock,
-        approval: ApprovalPolicy::Rule,
-        returnable: false,
-        code_identity: CodeIdentity::Code,
-        code_case: CodeCase::Exact,
-        min_validity_days: 0,
-        low_stock_at: 0,
-        discontinued: false,
-        updated_at: NOW,
+        denominations: [1_000, 2_500].map(|value| minor(value).of(usd())).to_vec(),
+        ..Product::new(product_id.parse().unwrap(), usd(), NOW)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Products, denominations and SKUs.
 
 mod code_scope;
-pub mod view;
 
 use std::fmt;
 use std::str::FromStr;
@@ -171,32 +170,34 @@ labels! {
     }
 }
 
-/// Face values between two bounds in equal steps; all in minor units.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// A range of face values in equal steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 pub struct DenominationRange {
-    pub min: Amount,
-    pub max: Amount,
-    /// Distance between face values, counted from `min`.
-    pub step: Amount,
+    /// Lowest face value.
+    pub min: Money,
+    /// Highest face value.
+    pub max: Money,
+    /// Step between face values, counted from `min`.
+    pub step: Money,
 }
 
 impl DenominationRange {
-    /// Smallest and largest face value, and the distance between them, in this currency.
+    /// The range between these amounts of one currency.
     #[must_use]
-    pub fn of(self, currency: Currency) -> [Money; 3] {
-        [self.min, self.max, self.step].map(|amount| amount.of(currency))
+    pub fn new(amounts: [Amount; 3], currency: Currency) -> Self {
+        let [min, max, step] = amounts.map(|amount| amount.of(currency));
+        Self { min, max, step }
     }
 
     /// Whether `amount` is a face value of the range.
     #[must_use]
     pub fn contains(&self, amount: Amount) -> bool {
-        let (min, max, step) = (self.min.minor(), self.max.minor(), self.step.minor());
-        let within = (min..=max).contains(&amount.minor());
-        within
-            && step > 0
-            && amount
-                .checked_sub(self.min)
-                .is_some_and(|above| above.minor() % step == 0)
+        let [min, max, step] = [self.min, self.max, self.step].map(|money| money.amount);
+        let above = amount.checked_sub(min).map(Amount::minor);
+        (min..=max).contains(&amount)
+            && step.minor() > 0
+            && above.is_some_and(|above| above % step.minor() == 0)
     }
 }
 
@@ -241,51 +242,84 @@ pub struct Redemption {
     pub terms: String,
 }
 
-/// A product of the catalogue.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A product with all of its fields.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 pub struct Product {
+    /// Id of the product.
     pub product_id: ProductId,
+    /// Display name.
     pub name: String,
-    /// The issuer's brand; codes are unique within a brand.
+    /// Brand. Codes are unique within a brand.
     pub brand: String,
+    /// Id of the category.
     pub category_id: String,
-    /// Id of the vendor it is bought from.
+    /// Id of the vendor.
     pub vendor: String,
+    /// Currency of the denominations.
     pub currency: Currency,
-    /// ISO 3166 codes of the countries where it can be redeemed; empty means everywhere.
+    /// ISO 3166 codes of the countries of redemption; empty means all.
+    #[cfg_attr(feature = "utoipa", schema(value_type = Vec<crate::text_schema::Country>))]
     pub countries: Vec<String>,
-    /// Listed face values in minor units, ascending.
-    pub denominations: Vec<Amount>,
-    /// Face values in addition to the listed ones.
+    /// Listed face values, ascending.
+    pub denominations: Vec<Money>,
+    /// Range of further face values.
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub denomination_range: Option<DenominationRange>,
+    /// Validity of vouchers.
     pub expiry_policy: ExpiryPolicy,
+    /// Redemption instructions for the holder of a voucher.
     pub redemption: Redemption,
-    /// How a stock shortfall is covered.
+    /// Source of vouchers when stock is short.
     pub route: SupplyRoute,
-    /// When an order needs approval.
+    /// When orders of the product need the approval of an operator.
     pub approval: ApprovalPolicy,
-    /// Whether the vendor accepts returns of bought vouchers.
+    /// Whether vouchers can be returned.
     pub returnable: bool,
-    /// What identifies one of its vouchers.
+    /// What identifies a voucher among those of the brand.
     pub code_identity: CodeIdentity,
-    /// Whether the case of its codes counts.
+    /// Whether the case of codes counts.
     pub code_case: CodeCase,
-    /// Minimum remaining validity of an allocated voucher, in days.
+    /// Minimum remaining validity of an allocated voucher. Days.
     pub min_validity_days: u16,
-    /// Stock level below which the availability is `LOW_STOCK`.
+    /// Number of free vouchers below which availability is `LOW_STOCK`.
     pub low_stock_at: u32,
-    /// No longer sold; still readable.
+    /// Whether the product is no longer sold.
     pub discontinued: bool,
-    /// When an operator last changed it.
+    /// Time of the last change.
+    #[serde(with = "crate::timestamp")]
     pub updated_at: OffsetDateTime,
 }
 
 impl Product {
-    /// The listed face values, ascending.
+    /// A product with the defaults of all other fields: sold from stock, without a face value.
     #[must_use]
-    pub fn listed_denominations(&self) -> Vec<Money> {
-        let amounts = self.denominations.iter();
-        amounts.map(|amount| amount.of(self.currency)).collect()
+    pub fn new(product_id: ProductId, currency: Currency, updated_at: OffsetDateTime) -> Self {
+        Self {
+            name: product_id.to_string(),
+            product_id,
+            brand: String::new(),
+            category_id: String::new(),
+            vendor: String::new(),
+            currency,
+            countries: Vec::new(),
+            denominations: Vec::new(),
+            denomination_range: None,
+            expiry_policy: ExpiryPolicy {
+                kind: ExpiryKind::None,
+                value: None,
+            },
+            redemption: Redemption::default(),
+            route: SupplyRoute::Stock,
+            approval: ApprovalPolicy::Rule,
+            returnable: false,
+            code_identity: CodeIdentity::Code,
+            code_case: CodeCase::Exact,
+            min_validity_days: 0,
+            low_stock_at: 0,
+            discontinued: false,
+            updated_at,
+        }
     }
 
     /// The codes among which each of its codes occurs once.
@@ -300,7 +334,8 @@ impl Product {
     /// Whether the product is sold at this face value.
     #[must_use]
     pub fn has_denomination(&self, denomination: Amount) -> bool {
-        self.denominations.contains(&denomination)
+        let mut listed = self.denominations.iter();
+        listed.any(|listed| listed.amount == denomination)
             || self
                 .denomination_range
                 .is_some_and(|range| range.contains(denomination))
@@ -330,11 +365,8 @@ mod tests {
     #[test]
     fn denomination_range_contains_only_its_steps() {
         let minor = Amount::from_minor;
-        let range = DenominationRange {
-            min: minor(1_000),
-            max: minor(5_000),
-            step: minor(500),
-        };
+        let usd = "USD".parse().unwrap();
+        let range = DenominationRange::new([1_000, 5_000, 500].map(minor), usd);
         for (amount, inside) in [
             (1_000, true),
             (1_500, true),
@@ -346,13 +378,8 @@ mod tests {
         ] {
             assert_eq!(range.contains(minor(amount)), inside, "{amount}");
         }
-        assert!(
-            !DenominationRange {
-                step: minor(0),
-                ..range
-            }
-            .contains(minor(1_000))
-        );
+        let range = DenominationRange::new([1_000, 5_000, 0].map(minor), usd);
+        assert!(!range.contains(minor(1_000)));
     }
 
     #[test]

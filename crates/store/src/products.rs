@@ -12,7 +12,6 @@ use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::money::{Amount, Currency};
-use vouchsafe_domain::product::view::ProductView;
 use vouchsafe_domain::product::{
     ApprovalPolicy, CodeCase, CodeIdentity, CodeScope, DenominationRange, ExpiryPolicy, Product, ProductId,
     Redemption, SupplyRoute,
@@ -54,6 +53,7 @@ macro_rules! select_products {
             $(, $argument)*
         )
         .try_map(|row| {
+            let currency = row.currency;
             let range = row.range_min.zip(row.range_max).zip(row.range_step);
             let min_validity_days = u16::try_from(row.min_validity_days);
             Ok(Product {
@@ -62,10 +62,10 @@ macro_rules! select_products {
                 brand: row.brand,
                 category_id: row.category_id,
                 vendor: row.vendor,
-                currency: row.currency,
+                currency,
                 countries: row.countries,
-                denominations: row.denominations,
-                denomination_range: range.map(|((min, max), step)| DenominationRange { min, max, step }),
+                denominations: row.denominations.into_iter().map(|amount| amount.of(currency)).collect(),
+                denomination_range: range.map(|((min, max), step)| DenominationRange::new([min, max, step], currency)),
                 expiry_policy: row.expiry_policy.0,
                 redemption: row.redemption.0,
                 route: row.route,
@@ -154,14 +154,13 @@ async fn put(
         return Ok(PutProductOutcome::CodeCaseFixed);
     }
     product.updated_at = write(transaction, &product).await?;
-    let (view_before, view) = (before.as_ref().map(ProductView::of), ProductView::of(&product));
     audit::write(
         transaction,
         actor,
         AuditAction::PutProduct,
         &product.product_id,
-        view_before.as_ref(),
-        Some(&view),
+        before.as_ref(),
+        Some(&product),
     )
     .await?;
     Ok(if before.is_some() {
@@ -235,6 +234,7 @@ async fn has_stock(connection: &mut PgConnection, product_id: &ProductId) -> Res
 
 async fn write(connection: &mut PgConnection, product: &Product) -> Result<OffsetDateTime, sqlx::Error> {
     let range = product.denomination_range;
+    let denominations: Vec<_> = product.denominations.iter().map(|money| money.amount).collect();
     sqlx::query_scalar!(
         "INSERT INTO products (product_id, name, brand, category_id, vendor, currency, countries, denominations,
                                range_min, range_max, range_step, expiry_policy, redemption, route, approval,
@@ -270,10 +270,10 @@ async fn write(connection: &mut PgConnection, product: &Product) -> Result<Offse
         product.vendor,
         product.currency as _,
         &product.countries,
-        product.denominations as _,
-        range.map(|range| range.min) as _,
-        range.map(|range| range.max) as _,
-        range.map(|range| range.step) as _,
+        denominations as _,
+        range.map(|range| range.min.amount) as _,
+        range.map(|range| range.max.amount) as _,
+        range.map(|range| range.step.amount) as _,
         Json(&product.expiry_policy) as _,
         Json(&product.redemption) as _,
         product.route as _,

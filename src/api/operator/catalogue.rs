@@ -2,7 +2,6 @@
 
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::product::ProductId;
-use vouchsafe_domain::product::view::ProductView;
 use vouchsafe_store::{PutCategoryOutcome, PutProductOutcome};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::catalogue;
@@ -73,9 +72,7 @@ async fn list_products(
         .operator_store
         .products
         .list(page.after()?, page.fetch_limit());
-    let products = products.await?;
-    let views = products.iter().map(ProductView::of);
-    list_response(&page, views, |product| product.product_id().clone())
+    list_response(&page, products.await?, |product| product.product_id.clone())
 }
 
 /// `GET /products/{product_id}`.
@@ -91,7 +88,7 @@ async fn get_product(
         .find(product_id)
         .await?
         .ok_or_else(product_not_found)?;
-    Ok(HttpResponse::Ok().json(ProductView::of(&product)))
+    Ok(HttpResponse::Ok().json(product))
 }
 
 /// `PUT /products/{product_id}`: 201 if created, 200 if replaced.
@@ -117,8 +114,8 @@ async fn put_product(
         Ok(put)
     });
     match put.await? {
-        PutProductOutcome::Created(product) => Ok(HttpResponse::Created().json(ProductView::of(&product))),
-        PutProductOutcome::Replaced(product) => Ok(HttpResponse::Ok().json(ProductView::of(&product))),
+        PutProductOutcome::Created(product) => Ok(HttpResponse::Created().json(product)),
+        PutProductOutcome::Replaced(product) => Ok(HttpResponse::Ok().json(product)),
         PutProductOutcome::CategoryNotFound => Err(ApiError::invalid_field(
             "category_id",
             "no such category; create it first",

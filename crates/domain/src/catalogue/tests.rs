@@ -15,9 +15,10 @@ fn id(text: &str) -> ProductId {
 }
 
 fn product(product_id: &str, code: &str, denominations: &[i64]) -> Product {
+    let face_value = |minor: &i64| Amount::from_minor(*minor).of(currency(code));
     Product {
         currency: currency(code),
-        denominations: denominations.iter().copied().map(Amount::from_minor).collect(),
+        denominations: denominations.iter().map(face_value).collect(),
         ..fixtures::product(product_id)
     }
 }
@@ -27,9 +28,9 @@ fn whole(catalogue: Catalogue) -> Assortment {
 }
 
 fn catalogue() -> Catalogue {
-    let [min, max, step] = [500, 10_000, 500].map(Amount::from_minor);
+    let range = [500, 10_000, 500].map(Amount::from_minor);
     let ranged = Product {
-        denomination_range: Some(DenominationRange { min, max, step }),
+        denomination_range: Some(DenominationRange::new(range, currency("USD"))),
         ..product("ranged", "USD", &[1_234])
     };
     let discontinued = Product {

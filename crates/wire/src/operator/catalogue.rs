@@ -2,7 +2,7 @@
 
 use vouchsafe_domain::category::Category;
 use vouchsafe_domain::operator::Role;
-use vouchsafe_domain::product::view::ProductView;
+use vouchsafe_domain::product::Product;
 
 use crate::column::col;
 use crate::error_code::Code;
@@ -24,7 +24,7 @@ operations! {
             ]);
     PUT_CATEGORY: Operation<CategoryRequest, Category> =
         put("/categories/{category_id}", Role::Admin, Never, "putCategory", "Create or replace a category");
-    LIST_PRODUCTS: Operation<NoFilter, Page<ProductView<'static>>> =
+    LIST_PRODUCTS: Operation<NoFilter, Page<Product>> =
         get("/products", Role::Viewer, "listProducts", "List products")
             .columns(&[
                 col("Product", "product_id"),
@@ -37,8 +37,8 @@ operations! {
                 col("Discontinued", "discontinued"),
                 col("Route", "route").at(4).terminal_only(),
             ]);
-    GET_PRODUCT: Operation<(), ProductView<'static>> =
+    GET_PRODUCT: Operation<(), Product> =
         get("/products/{product_id}", Role::Viewer, "getProduct", "Get a product").errors(&[Code::ProductNotFound]);
-    PUT_PRODUCT: Operation<ProductRequest, ProductView<'static>> =
+    PUT_PRODUCT: Operation<ProductRequest, Product> =
         put("/products/{product_id}", Role::Admin, Never, "putProduct", "Create or replace a product");
 }

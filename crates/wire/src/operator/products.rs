@@ -45,10 +45,30 @@ const DEFAULT_LOW_STOCK_AT: u32 = 20;
 /// Availability counts up to this number.
 pub(super) const MAX_LOW_STOCK_AT: u32 = 100_000;
 
+/// The options with a value of a product. clap leaves the group of a struct empty if some fields are flattened, as the
+/// expiry policy is.
+#[cfg(feature = "clap")]
+const OPTIONS: [&str; 14] = [
+    "name",
+    "brand",
+    "category_id",
+    "vendor",
+    "currency",
+    "countries",
+    "denominations",
+    "denomination_range",
+    "route",
+    "approval",
+    "code_identity",
+    "code_case",
+    "min_validity_days",
+    "low_stock_at",
+];
+
 /// Definition of a product.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "clap", derive(clap::Args), group(args = arguments::OPTIONS))]
+#[cfg_attr(feature = "clap", derive(clap::Args), group(args = OPTIONS))]
 pub struct ProductRequest {
     /// Display name.
     #[schema(min_length = 1, max_length = 200)]

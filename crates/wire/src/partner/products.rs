@@ -5,8 +5,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::money::{Amount, Currency, Money};
-use vouchsafe_domain::product::view::DenominationRangeView;
-use vouchsafe_domain::product::{ExpiryPolicy, Product, ProductId, Redemption, Sku, SupplyRoute};
+use vouchsafe_domain::product::{
+    DenominationRange, ExpiryPolicy, Product, ProductId, Redemption, Sku, SupplyRoute,
+};
 use vouchsafe_domain::stock::FreeVouchers;
 use vouchsafe_domain::text_schema::{Country, CountryFilter, CurrencyFilter, FilterText};
 
@@ -50,7 +51,7 @@ pub struct ProductBody<'a> {
     denominations: Vec<Money>,
     /// Range of further face values. Null if only the fixed ones are sold.
     #[schema(required)]
-    denomination_range: Option<DenominationRangeView>,
+    denomination_range: Option<DenominationRange>,
     /// How long vouchers are valid.
     expiry_policy: &'a ExpiryPolicy,
     /// Availability of the best available denomination.
@@ -142,8 +143,8 @@ impl<'a> ProductBody<'a> {
             vendor: &product.vendor,
             currency: product.currency,
             countries: &product.countries,
-            denominations: product.listed_denominations(),
-            denomination_range: DenominationRangeView::of(product),
+            denominations: product.denominations.clone(),
+            denomination_range: product.denomination_range,
             expiry_policy: &product.expiry_policy,
             availability: best.min().unwrap_or_else(|| availability(product, 0)),
             redemption: &product.redemption,
@@ -174,7 +175,8 @@ fn denominations(product: &Product, free: &FreeVouchers) -> Vec<Amount> {
         .keys()
         .filter(|sku| sku.product_id == product.product_id)
         .map(|sku| sku.denomination);
-    let mut all: Vec<Amount> = product.denominations.iter().copied().chain(stocked).collect();
+    let listed = product.denominations.iter().map(|money| money.amount);
+    let mut all: Vec<Amount> = listed.chain(stocked).collect();
     all.retain(|amount| product.has_denomination(*amount));
     all.sort_unstable();
     all.dedup();

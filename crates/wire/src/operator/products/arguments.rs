@@ -5,25 +5,6 @@ use vouchsafe_domain::product::ExpiryKind;
 use super::{DenominationRangeRequest, ExpiryPolicyRequest};
 use crate::json::JsonObject;
 
-/// The options with a value of a product. clap leaves the group of a struct empty if some fields are flattened, as the
-/// expiry policy is.
-pub(super) const OPTIONS: [&str; 14] = [
-    "name",
-    "brand",
-    "category_id",
-    "vendor",
-    "currency",
-    "countries",
-    "denominations",
-    "denomination_range",
-    "route",
-    "approval",
-    "code_identity",
-    "code_case",
-    "min_validity_days",
-    "low_stock_at",
-];
-
 #[derive(clap::Args)]
 #[group(id = "ExpiryPolicyRequest")]
 struct ExpiryOptions {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use vouchsafe_domain::money::{Amount, AmountText, Currency};
+use vouchsafe_domain::money::{Amount, AmountText, Currency, Money};
 use vouchsafe_domain::product::DenominationRange;
 
 use super::{FieldErrors, MAX_DENOMINATIONS};
@@ -27,7 +27,7 @@ pub(super) fn parse_denominations(
     texts: &[AmountText],
     currency: Currency,
     errors: &mut FieldErrors,
-) -> Vec<Amount> {
+) -> Vec<Money> {
     if texts.len() > MAX_DENOMINATIONS {
         errors.add(
             "denominations",
@@ -46,6 +46,9 @@ pub(super) fn parse_denominations(
     }
     found.sort_unstable();
     found
+        .into_iter()
+        .map(|amount: Amount| amount.of(currency))
+        .collect()
 }
 
 fn parse_face_value(text: &AmountText, currency: Currency) -> Result<Amount, String> {
@@ -60,15 +63,12 @@ fn parse_face_value(text: &AmountText, currency: Currency) -> Result<Amount, Str
 impl DenominationRangeRequest {
     pub(super) fn parse(&self, currency: Currency) -> Result<DenominationRange, String> {
         let read = |text| parse_face_value(text, currency);
-        let range = DenominationRange {
-            min: read(&self.min)?,
-            max: read(&self.max)?,
-            step: read(&self.step)?,
-        };
-        if range.min > range.max {
+        let (min, max) = (read(&self.min)?, read(&self.max)?);
+        let range = DenominationRange::new([min, max, read(&self.step)?], currency);
+        if min > max {
             return Err("min is more than max".to_owned());
         }
-        if !range.contains(range.max) {
+        if !range.contains(max) {
             return Err("max is not min plus a multiple of step".to_owned());
         }
         Ok(range)

@@ -30,7 +30,7 @@ fn minimal_product_gets_sorted_values_and_defaults() {
         product
             .denominations
             .iter()
-            .map(|a| a.minor())
+            .map(|money| money.amount.minor())
             .collect::<Vec<_>>(),
         [1_050, 2_500, 5_000]
     );
@@ -50,10 +50,8 @@ fn range_alone_is_accepted() {
     let mut text = with("denomination_range", r#"{"min":10,"max":"50.00","step":5}"#);
     text = text.replace(r#""denominations":[50,"25.00",10.5]"#, r#""denominations":[]"#);
     let range = product(&text).unwrap().denomination_range.unwrap();
-    assert_eq!(
-        (range.min.minor(), range.max.minor(), range.step.minor()),
-        (1_000, 5_000, 500)
-    );
+    let bounds = [range.min, range.max, range.step].map(|money| money.amount.minor());
+    assert_eq!(bounds, [1_000, 5_000, 500]);
 }
 
 #[test]
