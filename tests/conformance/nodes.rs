@@ -127,7 +127,11 @@ async fn lane_that_reads_verdicts_from_an_older_copy_quarantines_stock() {
     assert_eq!(node.discontinuities(), before, "nothing is missing");
     subject.pool().execute(end).await.unwrap();
     lane.commit(2, &[]).await.unwrap_err();
-    subject.pool().execute("UPDATE lanes SET batch = 0").await.unwrap();
+    subject
+        .pool()
+        .execute("UPDATE lanes SET batch = 0")
+        .await
+        .unwrap();
     lane.load_verdicts(&[]).await.unwrap();
     assert!(subject.store().quarantine.is_active().await.unwrap());
     assert_eq!(node.discontinuities(), before + 1);

@@ -101,7 +101,10 @@ pub(crate) async fn change(subject: &PgSubject, webhook_id: WebhookId, change: E
         }
         EndpointChange::LoseEvents { after } => lose_events(subject.pool(), after).await,
         EndpointChange::ReplaceHistory => {
-            let quarantine = subject.store().quarantine.start("a case".to_owned(), AuditActor::service());
+            let quarantine = subject
+                .store()
+                .quarantine
+                .start("a case".to_owned(), AuditActor::service());
             quarantine.await.unwrap();
         }
     }

@@ -65,7 +65,10 @@ async fn connection_is_refused_while_a_commit_of_its_kind_waits_for_a_standby() 
     {
         let mut commit = pin!(connection.execute("INSERT INTO rows VALUES (1)"));
         eventually("the commit to wait", WAIT_TIMEOUT, async || {
-            assert!(poll_immediate(&mut commit).await.is_none(), "no standby confirms it");
+            assert!(
+                poll_immediate(&mut commit).await.is_none(),
+                "no standby confirms it"
+            );
             is_commit_waiting(&mut observer).await.then_some(())
         })
         .await;
@@ -75,7 +78,10 @@ async fn connection_is_refused_while_a_commit_of_its_kind_waits_for_a_standby() 
         lane.connect().await.map(drop).err()
     });
     let refused = refused.await.to_string();
-    assert!(refused.contains("commits wait for a synchronous standby"), "{refused}");
+    assert!(
+        refused.contains("commits wait for a synchronous standby"),
+        "{refused}"
+    );
     assert!(is_commit_waiting(&mut observer).await, "its end is not awaited");
     other.connect().await.unwrap();
     primary.replicate_asynchronously().await;

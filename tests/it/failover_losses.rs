@@ -110,7 +110,11 @@ async fn node_that_the_database_has_lost_says_so_and_registers_at_its_next_start
     let take_over = "UPDATE nodes SET incarnation = incarnation + 1";
     connection.execute(take_over).await.unwrap();
     assert_eq!(service.wait_for_exit(), Some(1));
-    assert!(service.log().contains("a later start of this node has taken over"));
+    assert!(
+        service
+            .log()
+            .contains("a later start of this node has taken over")
+    );
     connection.close().await.unwrap();
     database.remove().await;
 }

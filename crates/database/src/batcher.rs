@@ -234,7 +234,9 @@ impl<Op: BatchOp> BatchWorker<Op> {
                 }
             }
             // The database accepts no connection: each request would find the same, after as long, if it ran alone.
-            Err(error) if error.is_overload() || error.is_refused() || self.kind == BatcherKind::Count => reject_all(batch, &error),
+            Err(error) if error.is_overload() || error.is_refused() || self.kind == BatcherKind::Count => {
+                reject_all(batch, &error)
+            }
             Err(_) => batch.into_iter().for_each(|queued| self.run_alone(queued)),
         }
     }

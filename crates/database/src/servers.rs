@@ -25,8 +25,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
-pub(crate) use self::history::{Continuity, is_refusal};
 use self::history::History;
+pub(crate) use self::history::{Continuity, is_refusal};
 pub(crate) use self::search::address;
 use self::search::{FoundPrimary, find_successor, search};
 use super::boxed;

@@ -132,9 +132,7 @@ impl MemoryDatabase {
             EndpointChange::RotateSecret => endpoint.rotate_secret(now),
             EndpointChange::RequestRetry => endpoint.request_retry(feed, now),
             EndpointChange::ForgetLastLease => endpoint.forget_last_lease(),
-            EndpointChange::Remove
-            | EndpointChange::LoseEvents { .. }
-            | EndpointChange::ReplaceHistory => {}
+            EndpointChange::Remove | EndpointChange::LoseEvents { .. } | EndpointChange::ReplaceHistory => {}
         });
     }
 
