@@ -6,6 +6,7 @@
 mod api;
 mod chart;
 mod form;
+mod input;
 mod input_value;
 mod json;
 mod layout;

@@ -3,12 +3,12 @@
 //! The pages are tables like those of the command line. They take methods, paths and roles from the
 //! operations of the wire format; a test compares parameters and fields with the OpenAPI document.
 
-use strum::VariantArray;
 use vouchsafe_domain::operator::Role;
 pub(crate) use vouchsafe_wire::column::{Column, col};
 use vouchsafe_wire::operation::Method;
 use vouchsafe_wire::operator::operation::{Operation, Route};
 
+pub(crate) use crate::input::{Input, InputKind, REASON, labels};
 use crate::json::Json;
 use crate::template::{fill_parts, placeholders};
 
@@ -290,11 +290,6 @@ pub(crate) const TO: Filter = Filter {
     ..filter("to", "Until")
 };
 
-/// The labels of an enum.
-pub(crate) fn labels<T: VariantArray + Copy + Into<&'static str>>() -> Vec<&'static str> {
-    T::VARIANTS.iter().map(|variant| (*variant).into()).collect()
-}
-
 /// A change, as a form of a page.
 #[derive(Clone, Copy)]
 pub(crate) struct Action {
@@ -386,97 +381,3 @@ impl Action {
         }
     }
 }
-
-/// An input of a form.
-#[derive(Clone, Copy)]
-pub(crate) struct Input {
-    /// Path of the field in the body, or placeholder of the API's path.
-    pub(crate) name: &'static str,
-    pub(crate) label: &'static str,
-    pub(crate) kind: InputKind,
-    pub(crate) is_required: bool,
-    /// Whether an empty input is null instead of omitted.
-    pub(crate) is_nullable: bool,
-    /// Whether the form begins with the object's value.
-    pub(crate) is_prefilled: bool,
-    pub(crate) hint: &'static str,
-}
-
-#[derive(Clone, Copy)]
-pub(crate) enum InputKind {
-    Line,
-    Paragraph,
-    Number,
-    Choice(fn() -> Vec<&'static str>),
-    Flag,
-    /// A list of texts, one per line.
-    Lines,
-    /// An object, as JSON.
-    Json,
-    /// A rate limit `QUOTA/SECONDS`.
-    Limit,
-    /// A file with one of these endings as the body, the last input of its form. It is read while it arrives.
-    File(&'static str),
-    /// Objects of the body, from CSV with a header. They may contain codes: they are not shown again.
-    Rows,
-    /// A credential. It is not shown again.
-    Secret,
-    /// A parameter of the page. The operator does not see it.
-    Param,
-}
-
-impl InputKind {
-    pub(crate) const fn is_secret(self) -> bool {
-        matches!(self, Self::File(_) | Self::Rows | Self::Secret)
-    }
-}
-
-impl Input {
-    pub(crate) const fn new(name: &'static str, label: &'static str, kind: InputKind) -> Self {
-        Self {
-            name,
-            label,
-            kind,
-            is_required: true,
-            is_nullable: false,
-            is_prefilled: false,
-            hint: "",
-        }
-    }
-
-    pub(crate) const fn line(name: &'static str, label: &'static str) -> Self {
-        Self::new(name, label, InputKind::Line)
-    }
-
-    pub(crate) const fn optional(self) -> Self {
-        Self {
-            is_required: false,
-            ..self
-        }
-    }
-
-    /// An input that shows the current value and resets it when it is empty.
-    pub(crate) const fn current(self) -> Self {
-        Self {
-            is_required: false,
-            is_nullable: true,
-            is_prefilled: true,
-            ..self
-        }
-    }
-
-    pub(crate) const fn prefilled(self) -> Self {
-        Self {
-            is_prefilled: true,
-            ..self
-        }
-    }
-
-    pub(crate) const fn hint(self, hint: &'static str) -> Self {
-        Self { hint, ..self }
-    }
-}
-
-/// Why an operator decides so, for the partner.
-pub(crate) const REASON: Input =
-    Input::new("reason", "Reason", InputKind::Paragraph).hint("The partner sees it in the timeline.");

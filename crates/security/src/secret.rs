@@ -54,28 +54,6 @@ macro_rules! secret_hash {
     };
 }
 
-/// Declares a key of HMAC-SHA-256, as the state of a hash that has read it. `Debug` prints `***`.
-macro_rules! mac_key {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Clone)]
-        pub struct $name(hmac::Hmac<sha2::Sha256>);
-
-        impl $name {
-            pub(super) fn new(bytes: &$crate::vault::aead::KeyBytes) -> Self {
-                Self($crate::secret::keyed_hash(&**bytes))
-            }
-
-            #[must_use]
-            pub fn from_bytes(bytes: [u8; $crate::vault::aead::KEY_BYTES]) -> Self {
-                Self::new(&$crate::vault::aead::KeyBytes::new(bytes))
-            }
-        }
-
-        $crate::secret::hidden!($name);
-    };
-}
-
 /// Implements a `Debug` that prints the name of the type and `***`.
 macro_rules! hidden {
     ($name:ident) => {
@@ -87,4 +65,4 @@ macro_rules! hidden {
     };
 }
 
-pub(crate) use {hidden, mac_key, secret_hash};
+pub(crate) use {hidden, secret_hash};

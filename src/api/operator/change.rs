@@ -1,9 +1,11 @@
 //! Changes that may need a second operator: carried out at once, or stored until `/requests/{request_id}/confirm`.
 
+use std::future::Future;
+
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpResponse, web};
 use secrecy::zeroize::Zeroizing;
-use serde::de::Error as _;
+use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 use time::Duration;
 use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest};
@@ -14,14 +16,6 @@ use vouchsafe_store::AuditActor;
 use vouchsafe_store::change_requests::NewChangeRequest;
 use vouchsafe_wire::error_code::Code;
 
-use super::credential_rotation::CredentialRotation;
-use super::credentials::CredentialIssue;
-use super::operators::{AccountChange, OperatorCreation, TokenIssue};
-use super::orders::{Fulfilment, OrderApproval};
-use super::partners::TermsChange;
-use super::payouts::DecisionOnPayout;
-use super::vendors::VendorPut;
-use super::wallets::WalletPosting;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
 use crate::service::Service;
@@ -29,55 +23,13 @@ use crate::service::Service;
 /// Time to find a second operator, also over a night.
 const VALIDITY: Duration = Duration::hours(24);
 
-/// Declares the kinds of changes with the type of each, which has the functions `describe` and `carry_out`.
-macro_rules! changes {
-    ($($kind:ident($change:ty)),+ $(,)?) => {
-        /// A validated change. It is stored as encrypted JSON.
-        #[derive(Serialize, Deserialize)]
-        #[allow(clippy::enum_variant_names, reason = "they are those of the kinds")]
-        pub(super) enum Change {
-            $($kind($change)),+
-        }
+/// A validated change. It is stored as encrypted JSON.
+pub(super) trait Change: Serialize + DeserializeOwned {
+    /// Describes the change to the second operator. Rejects a change that cannot be carried out now.
+    fn describe(&self, service: &Service) -> impl Future<Output = Result<ChangeDescription, ApiError>>;
 
-        impl Change {
-            pub(super) const fn kind(&self) -> ChangeKind {
-                match self {
-                    $(Self::$kind(_) => ChangeKind::$kind),+
-                }
-            }
-
-            /// Describes the change to the second operator. Rejects a change that cannot be carried out now.
-            async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
-                match self {
-                    $(Self::$kind(change) => Box::pin(change.describe(service)).await),+
-                }
-            }
-
-            /// Carries the change out. A repetition changes nothing more.
-            pub(super) async fn carry_out(self, execution: Execution<'_>) -> Result<HttpResponse, ApiError> {
-                match self {
-                    $(Self::$kind(change) => Box::pin(change.carry_out(execution)).await),+
-                }
-            }
-        }
-    };
-}
-
-changes! {
-    TopUp(WalletPosting),
-    Adjustment(WalletPosting),
-    PayoutPay(DecisionOnPayout),
-    PayoutReject(DecisionOnPayout),
-    PayoutFail(DecisionOnPayout),
-    OrderApprove(OrderApproval),
-    OrderFulfil(Fulfilment),
-    CredentialIssue(CredentialIssue),
-    CredentialRotate(CredentialRotation),
-    PartnerChange(Box<TermsChange>),
-    OperatorCreate(OperatorCreation),
-    OperatorChange(AccountChange),
-    OperatorTokenIssue(TokenIssue),
-    VendorPut(VendorPut),
+    /// Carries the change out. A repetition changes nothing more.
+    fn carry_out(self, execution: Execution<'_>) -> impl Future<Output = Result<HttpResponse, ApiError>>;
 }
 
 /// A change that is carried out now.
@@ -92,14 +44,15 @@ pub(super) struct Execution<'a> {
 /// A change as it is encrypted: with what the row has in plain text, so that who writes to the database can
 /// neither confirm a request of their own nor show another change to the second operator.
 #[derive(Serialize, Deserialize)]
-pub(super) struct SealedChange {
+pub(super) struct SealedChange<C> {
+    pub(super) kind: ChangeKind,
     #[serde(deserialize_with = "parse_stored_name")]
     pub(super) requested_by: OperatorName,
     object: String,
     details: String,
     /// Hash of the token of the settings, if it is the requester.
     settings_token: Option<[u8; 32]>,
-    pub(super) change: Change,
+    change: C,
 }
 
 fn parse_stored_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OperatorName, D::Error> {
@@ -107,16 +60,10 @@ fn parse_stored_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opera
     OperatorName::from_stored(&text).map_err(D::Error::custom)
 }
 
-impl SealedChange {
-    /// # Errors
-    /// `INTERNAL_ERROR`.
-    pub(super) fn parse(json: &[u8]) -> Result<Self, ApiError> {
-        serde_json::from_slice(json).map_err(|error| unreadable(&error))
-    }
-
+impl SealedChange<IgnoredAny> {
     /// Replaces what the row says by what was encrypted: the second operator decides by it.
     pub(super) fn describe(self, request: &mut ChangeRequest) {
-        request.kind = self.change.kind();
+        request.kind = self.kind;
         request.requested_by = self.requested_by;
         request.object = self.object;
         request.details = self.details;
@@ -129,13 +76,21 @@ impl SealedChange {
             .zip(requester)
             .is_some_and(|(current, requester)| current.matches(&requester))
     }
+}
+
+impl<C: DeserializeOwned> SealedChange<C> {
+    /// # Errors
+    /// `INTERNAL_ERROR`.
+    pub(super) fn parse(json: &[u8]) -> Result<Self, ApiError> {
+        serde_json::from_slice(json).map_err(|error| unreadable(&error))
+    }
 
     /// The change, if it belongs to this request.
     ///
     /// # Errors
     /// `INTERNAL_ERROR`.
-    pub(super) fn into_change(self, request: &ChangeRequest) -> Result<Change, ApiError> {
-        if self.change.kind() == request.kind
+    pub(super) fn into_change(self, request: &ChangeRequest) -> Result<C, ApiError> {
+        if self.kind == request.kind
             && self.requested_by == request.requested_by
             && self.object == request.object
             && is_same_json(&self.details, &request.details)
@@ -190,9 +145,17 @@ impl Safeguard {
 pub(super) async fn submit(
     service: &web::Data<Service>,
     operator: &Operator,
-    change: Change,
+    kind: ChangeKind,
+    change: impl Change,
 ) -> Result<HttpResponse, ApiError> {
-    submit_with(Safeguard::of_change(service, false), service, operator, change).await
+    submit_with(
+        Safeguard::of_change(service, false),
+        service,
+        operator,
+        kind,
+        change,
+    )
+    .await
 }
 
 /// Submits a change whose content decides what it needs.
@@ -200,7 +163,8 @@ pub(super) async fn submit_with(
     safeguard: Safeguard,
     service: &web::Data<Service>,
     operator: &Operator,
-    change: Change,
+    kind: ChangeKind,
+    change: impl Change,
 ) -> Result<HttpResponse, ApiError> {
     if safeguard != Safeguard::None {
         operator.check_recent_authentication(service.clock.now())?;
@@ -218,8 +182,9 @@ pub(super) async fn submit_with(
         partner_id,
         details,
     } = change.describe(service).await?;
-    let (request_id, kind) = (ChangeRequestId::generate(), change.kind());
+    let request_id = ChangeRequestId::generate();
     let sealed = SealedChange {
+        kind,
         requested_by: operator.name().clone(),
         object: object.clone(),
         details: details.clone(),

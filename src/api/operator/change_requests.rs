@@ -12,8 +12,9 @@
 
 use actix_web::{HttpResponse, web};
 use secrecy::zeroize::Zeroizing;
+use serde::de::IgnoredAny;
 use tracing::Instrument as _;
-use vouchsafe_domain::change_request::{ChangeRequest, ChangeRequestFilter, ChangeRequestStatus};
+use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest, ChangeRequestFilter, ChangeRequestStatus};
 use vouchsafe_domain::ids::ChangeRequestId;
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName};
 use vouchsafe_security::vault::seal::sealed_key_id;
@@ -24,7 +25,15 @@ use vouchsafe_wire::operator::decision::DeclineRequest;
 use vouchsafe_wire::operator::{change_requests, required_role};
 
 use super::body::OptionalJson;
-use super::change::{Execution, SealedChange};
+use super::change::{Change, Execution, SealedChange};
+use super::credential_rotation::CredentialRotation;
+use super::credentials::CredentialIssue;
+use super::operators::{AccountChange, OperatorCreation, TokenIssue};
+use super::orders::{Fulfilment, OrderApproval};
+use super::partners::TermsChange;
+use super::payouts::DecisionOnPayout;
+use super::vendors::VendorPut;
+use super::wallets::WalletPosting;
 use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
@@ -75,7 +84,7 @@ async fn get(service: web::Data<Service>, request_id: Id<ChangeRequestId>) -> Re
 async fn describe(service: &Service, request: &mut ChangeRequest, sealed: &[u8]) {
     // A change that was altered cannot be confirmed, whatever its row shows.
     if let Ok(change) = open(service, request.request_id, sealed).await
-        && let Ok(sealed) = SealedChange::parse(&change)
+        && let Ok(sealed) = SealedChange::<IgnoredAny>::parse(&change)
     {
         sealed.describe(request);
     }
@@ -99,8 +108,8 @@ async fn confirm(
     let sealed = sealed.ok_or_else(|| not_waiting(&request))?;
     let change = open(&service, request.request_id, &sealed).await?;
     // The row may be altered between here and the confirmation: what is checked is what was encrypted.
-    let sealed = SealedChange::parse(&change)?;
-    operator.check_role(required_role(sealed.change.kind()))?;
+    let sealed = SealedChange::<IgnoredAny>::parse(&change)?;
+    operator.check_role(required_role(sealed.kind))?;
     if operator.is_named(&sealed.requested_by) {
         let message = "you requested this change; another operator has to confirm it";
         return Err(ApiError::new(Code::OwnChangeRequest, message));
@@ -128,7 +137,7 @@ async fn confirm(
     // A task of its own: if the client disconnects, the change is carried out and the request ends nevertheless.
     #[allow(clippy::disallowed_methods)]
     let carried_out = actix_web::rt::spawn(
-        async move { carry_out_and_finish(&service, actor, &confirmed, sealed).await }.in_current_span(),
+        async move { carry_out_and_finish(&service, actor, &confirmed, &change).await }.in_current_span(),
     );
     carried_out.await.map_err(|error| {
         tracing::error!(error.message = %error, "the task of a change request ended early");
@@ -137,15 +146,17 @@ async fn confirm(
 }
 
 /// Whether the requester still has the right to the change.
-fn may_request(service: &Service, account: Option<&OperatorAccount>, sealed: &SealedChange) -> bool {
+fn may_request(
+    service: &Service,
+    account: Option<&OperatorAccount>,
+    sealed: &SealedChange<IgnoredAny>,
+) -> bool {
     if sealed.requested_by == OperatorName::settings_token() {
         // An admin, as long as the settings have this token.
         return sealed.is_of_settings_token(service.operator_token.as_ref());
     }
     account.is_some_and(|account| {
-        account.name == sealed.requested_by
-            && !account.disabled
-            && account.role >= required_role(sealed.change.kind())
+        account.name == sealed.requested_by && !account.disabled && account.role >= required_role(sealed.kind)
     })
 }
 
@@ -153,17 +164,14 @@ async fn carry_out_and_finish(
     service: &web::Data<Service>,
     actor: AuditActor,
     request: &ChangeRequest,
-    sealed: SealedChange,
+    change: &[u8],
 ) -> Result<HttpResponse, ApiError> {
     let execution = Execution {
         service,
         actor,
         request_id: Some(request.request_id),
     };
-    let result = match sealed.into_change(request) {
-        Ok(change) => change.carry_out(execution).await,
-        Err(error) => Err(error),
-    };
+    let result = carry_out(execution, request, change).await;
     let outcome = match &result {
         Ok(_) => ChangeOutcome::Executed,
         // An earlier confirmation has carried it out.
@@ -234,6 +242,38 @@ fn not_waiting(request: &ChangeRequest) -> ApiError {
         ChangeRequestStatus::Expired => "this request has expired; request the change again".to_owned(),
     };
     ApiError::new(Code::ChangeRequestNotWaiting, message)
+}
+
+/// Declares the types of the changes by their kinds.
+macro_rules! changes {
+    ($($kind:ident($change:ty)),+ $(,)?) => {
+        /// Carries out a decrypted change.
+        async fn carry_out(execution: Execution<'_>, request: &ChangeRequest, change: &[u8]) -> Result<HttpResponse, ApiError> {
+            match request.kind {
+                $(ChangeKind::$kind => {
+                    let sealed = SealedChange::<$change>::parse(change)?;
+                    Box::pin(sealed.into_change(request)?.carry_out(execution)).await
+                })+
+            }
+        }
+    };
+}
+
+changes! {
+    TopUp(WalletPosting),
+    Adjustment(WalletPosting),
+    PayoutPay(DecisionOnPayout),
+    PayoutReject(DecisionOnPayout),
+    PayoutFail(DecisionOnPayout),
+    OrderApprove(OrderApproval),
+    OrderFulfil(Fulfilment),
+    CredentialIssue(CredentialIssue),
+    CredentialRotate(CredentialRotation),
+    PartnerChange(TermsChange),
+    OperatorCreate(OperatorCreation),
+    OperatorChange(AccountChange),
+    OperatorTokenIssue(TokenIssue),
+    VendorPut(VendorPut),
 }
 
 async fn open(

@@ -2,6 +2,7 @@
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::credentials::RotateRequest;
@@ -31,7 +32,7 @@ pub(super) async fn rotate(
         credential_id,
         request,
     };
-    submit(&service, &operator, Change::CredentialRotate(rotation)).await
+    submit(&service, &operator, ChangeKind::CredentialRotate, rotation).await
 }
 
 /// The successor of a credential, and the end of the credential.
@@ -42,8 +43,8 @@ pub(super) struct CredentialRotation {
     request: RotateRequest,
 }
 
-impl CredentialRotation {
-    pub(super) async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+impl Change for CredentialRotation {
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let credential = service
             .operator_store
             .credentials
@@ -55,7 +56,7 @@ impl CredentialRotation {
         to_description(self.credential_id, self.partner_id, &self.request)
     }
 
-    pub(super) async fn carry_out(
+    async fn carry_out(
         self,
         Execution {
             service,

@@ -6,6 +6,7 @@ use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_security::credential::Credential;
@@ -73,7 +74,7 @@ async fn issue(
 ) -> Result<HttpResponse, ApiError> {
     let partner_id = partner_id::find(&service, partner_id.parse()?).await?.partner_id;
     let issue = CredentialIssue { partner_id, request };
-    submit(&service, &operator, Change::CredentialIssue(issue)).await
+    submit(&service, &operator, ChangeKind::CredentialIssue, issue).await
 }
 
 /// `GET /partners/{partner_id}/limits`: what the credentials use of their rate limits on all nodes.
@@ -107,8 +108,8 @@ pub(super) struct CredentialIssue {
     request: NewCredential,
 }
 
-impl CredentialIssue {
-    pub(super) async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+impl Change for CredentialIssue {
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let partner = service.operator_store.partners.find(self.partner_id).await?;
         let partner = partner.ok_or_else(PartnerId::not_found)?;
         if certification_policy(service) == CertificationPolicy::Required && !partner.is_certified() {
@@ -117,7 +118,7 @@ impl CredentialIssue {
         to_description(self.partner_id, self.partner_id, &self.request)
     }
 
-    pub(super) async fn carry_out(
+    async fn carry_out(
         self,
         Execution {
             service,
@@ -174,7 +175,6 @@ fn uncertified() -> ApiError {
 /// `GET /partners/{partner_id}/credentials`: newest first, including revoked and ended ones.
 async fn list(
     service: web::Data<Service>,
-    _operator: Operator,
     partner_id: Id<PartnerId>,
     ListRequest { page, .. }: ListRequest,
 ) -> Result<HttpResponse, ApiError> {

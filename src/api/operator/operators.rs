@@ -6,6 +6,7 @@ use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use time::{Duration, OffsetDateTime};
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{OperatorSessionId, OperatorTokenId};
 use vouchsafe_domain::operator::OperatorName;
 use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
@@ -66,7 +67,7 @@ async fn create(
     check_is_account(&operator)?;
     let active = !service.four_eyes.is_on();
     let creation = OperatorCreation { request, active };
-    submit(&service, &operator, Change::OperatorCreate(creation)).await
+    submit(&service, &operator, ChangeKind::OperatorCreate, creation).await
 }
 
 /// A new operator.
@@ -77,8 +78,8 @@ pub(super) struct OperatorCreation {
     active: bool,
 }
 
-impl OperatorCreation {
-    pub(super) async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+impl Change for OperatorCreation {
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let name = self.request.name.clone();
         match service.operator_store.operators.find(name).await? {
             Some(_) => Err(operator_exists()),
@@ -86,7 +87,7 @@ impl OperatorCreation {
         }
     }
 
-    pub(super) async fn carry_out(
+    async fn carry_out(
         self,
         Execution { service, actor, .. }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {
@@ -116,8 +117,8 @@ async fn change(
     }
     // Disabling an account is urgent, and another admin can enable it again.
     let safeguard = Safeguard::of_change(&service, only_disables);
-    let change = Change::OperatorChange(AccountChange { name, request });
-    submit_with(safeguard, &service, &operator, change).await
+    let change = AccountChange { name, request };
+    submit_with(safeguard, &service, &operator, ChangeKind::OperatorChange, change).await
 }
 
 /// A change of an operator.
@@ -127,13 +128,13 @@ pub(super) struct AccountChange {
     request: OperatorPatch,
 }
 
-impl AccountChange {
-    pub(super) async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+impl Change for AccountChange {
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         check_exists(service, &self.name).await?;
         to_description(&self.name, None, &self.request)
     }
 
-    pub(super) async fn carry_out(
+    async fn carry_out(
         self,
         Execution { service, actor, .. }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {
@@ -197,7 +198,14 @@ async fn issue_token(
         true => Safeguard::SecondOperator,
         false => Safeguard::StepUp,
     };
-    submit_with(safeguard, &service, &operator, Change::OperatorTokenIssue(issue)).await
+    submit_with(
+        safeguard,
+        &service,
+        &operator,
+        ChangeKind::OperatorTokenIssue,
+        issue,
+    )
+    .await
 }
 
 /// A new token of an operator.
@@ -212,13 +220,13 @@ pub(super) struct TokenIssue {
     ends_at: Option<OffsetDateTime>,
 }
 
-impl TokenIssue {
-    pub(super) async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+impl Change for TokenIssue {
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         check_exists(service, &self.name).await?;
         to_description(&self.name, None, &self.request)
     }
 
-    pub(super) async fn carry_out(
+    async fn carry_out(
         self,
         Execution { service, actor, .. }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {

@@ -5,6 +5,7 @@ use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 use time::OffsetDateTime;
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_domain::partner::{Partner, PartnerFilter};
@@ -86,7 +87,6 @@ async fn create(
 /// `GET /partners`.
 async fn list(
     service: web::Data<Service>,
-    _operator: Operator,
     ListRequest { page, filter }: ListRequest<PartnerFilter>,
 ) -> Result<HttpResponse, ApiError> {
     let partners = service
@@ -97,11 +97,7 @@ async fn list(
 }
 
 /// `GET /partners/{partner_id}`.
-async fn get(
-    service: web::Data<Service>,
-    _operator: Operator,
-    partner_id: Id<PartnerId>,
-) -> Result<HttpResponse, ApiError> {
+async fn get(service: web::Data<Service>, partner_id: Id<PartnerId>) -> Result<HttpResponse, ApiError> {
     let partner_id = partner_id.parse()?;
     let partner = service
         .operator_store
@@ -139,12 +135,12 @@ async fn change(
     patch.check(service.clock.now())?;
     check_ceilings(&service, partner_id, &patch).await?;
     let safeguard = Safeguard::of_change(&service, !patch.changes_access());
-    let change = Change::PartnerChange(Box::new(TermsChange {
+    let change = TermsChange {
         partner_id,
         patch,
         seen: (safeguard == Safeguard::SecondOperator).then_some(updated_at),
-    }));
-    submit_with(safeguard, &service, &operator, change).await
+    };
+    submit_with(safeguard, &service, &operator, ChangeKind::PartnerChange, change).await
 }
 
 /// Refuses ceilings below what the live credentials may send together. A credential that is issued later raises them.
@@ -189,12 +185,12 @@ pub(super) struct TermsChange {
     seen: Option<OffsetDateTime>,
 }
 
-impl TermsChange {
-    pub(super) async fn describe(&self, _: &Service) -> Result<ChangeDescription, ApiError> {
+impl Change for TermsChange {
+    async fn describe(&self, _: &Service) -> Result<ChangeDescription, ApiError> {
         to_description(self.partner_id, self.partner_id, &self.patch)
     }
 
-    pub(super) async fn carry_out(
+    async fn carry_out(
         self,
         Execution { service, actor, .. }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {

@@ -6,6 +6,7 @@ use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use vouchsafe_actors::flows::{DecidePayout, DecidePayoutError, decide_payout};
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::payout::{Payout, PayoutOutcome, PayoutSearch, PayoutStatus};
@@ -30,13 +31,13 @@ pub(super) fn endpoints() -> [Endpoint; payouts::OPERATIONS.len()] {
         bind(payouts::LIST_PAYOUTS, list),
         bind(payouts::GET_PAYOUT, get),
         bind(payouts::PAY_PAYOUT, |request| {
-            decide(request, PayoutOutcome::Paid, Change::PayoutPay)
+            decide(request, PayoutOutcome::Paid, ChangeKind::PayoutPay)
         }),
         bind(payouts::REJECT_PAYOUT, |request| {
-            decide(request, PayoutOutcome::Rejected, Change::PayoutReject)
+            decide(request, PayoutOutcome::Rejected, ChangeKind::PayoutReject)
         }),
         bind(payouts::FAIL_PAYOUT, |request| {
-            decide(request, PayoutOutcome::Failed, Change::PayoutFail)
+            decide(request, PayoutOutcome::Failed, ChangeKind::PayoutFail)
         }),
     ]
 }
@@ -44,7 +45,6 @@ pub(super) fn endpoints() -> [Endpoint; payouts::OPERATIONS.len()] {
 /// `GET /payouts`.
 async fn list(
     service: web::Data<Service>,
-    _operator: Operator,
     ListRequest { page, filter }: ListRequest<PayoutSearch>,
 ) -> Result<HttpResponse, ApiError> {
     let payouts = service
@@ -105,7 +105,7 @@ pub(super) type DecisionRequest = (
 async fn decide(
     (service, operator, payout_id, OptionalJson(request)): DecisionRequest,
     outcome: PayoutOutcome,
-    to_change: fn(DecisionOnPayout) -> Change,
+    change: ChangeKind,
 ) -> Result<HttpResponse, ApiError> {
     request.decision(outcome)?;
     let (_, payout_id) = find(&service, &payout_id).await?;
@@ -114,7 +114,7 @@ async fn decide(
         outcome,
         request,
     };
-    submit(&service, &operator, to_change(decision)).await
+    submit(&service, &operator, change, decision).await
 }
 
 /// An operator's decision on a payout.
@@ -132,8 +132,8 @@ struct Details<'a> {
     payout: PayoutOfPartner<'a>,
 }
 
-impl DecisionOnPayout {
-    pub(super) async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+impl Change for DecisionOnPayout {
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let payouts = &service.operator_store.payouts;
         let owner = payouts
             .find_owner(self.payout_id)
@@ -158,7 +158,7 @@ impl DecisionOnPayout {
         )
     }
 
-    pub(super) async fn carry_out(
+    async fn carry_out(
         self,
         Execution { service, actor, .. }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use actix_web::{HttpResponse, web};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::product::parse_slug;
 use vouchsafe_domain::vendor::{AdapterKind, Vendor};
 use vouchsafe_procurement::http::{VendorUrl, guard};
@@ -44,7 +45,6 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// `GET /vendors`.
 async fn list(
     service: web::Data<Service>,
-    _operator: Operator,
     ListRequest { page, .. }: ListRequest,
 ) -> Result<HttpResponse, ApiError> {
     let vendors = service.operator_store.vendors.list().await?;
@@ -53,11 +53,7 @@ async fn list(
 }
 
 /// `GET /vendors/{vendor_id}`.
-async fn get(
-    service: web::Data<Service>,
-    _operator: Operator,
-    vendor_id: web::Path<String>,
-) -> Result<HttpResponse, ApiError> {
+async fn get(service: web::Data<Service>, vendor_id: web::Path<String>) -> Result<HttpResponse, ApiError> {
     let not_found = || {
         ApiError::new(
             Code::VendorNotFound,
@@ -99,7 +95,7 @@ async fn put(
     // A vendor's URL receives orders worth money, and its credentials. Adapters without a server and the
     // concurrency are no matter of trust.
     let safeguard = Safeguard::of_change(&service, adapter != AdapterKind::Http || is_same_server);
-    submit_with(safeguard, &service, &operator, Change::VendorPut(change)).await
+    submit_with(safeguard, &service, &operator, ChangeKind::VendorPut, change).await
 }
 
 /// A new definition of a vendor.
@@ -143,8 +139,8 @@ impl VendorPut {
     }
 }
 
-impl VendorPut {
-    pub(super) async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+impl Change for VendorPut {
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let description = VendorDescription {
             adapter: self.request.validate_adapter(service.environment)?,
             url: self
@@ -159,7 +155,7 @@ impl VendorPut {
         to_description(&self.vendor_id, None, &description)
     }
 
-    pub(super) async fn carry_out(
+    async fn carry_out(
         self,
         Execution { service, actor, .. }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {

@@ -6,6 +6,7 @@
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use vouchsafe_actors::flows::{FlowError, TopUp, TopUpError};
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::idempotency::Fingerprint;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::LedgerKind;
@@ -36,10 +37,10 @@ pub(super) fn endpoints() -> [Endpoint; wallets::OPERATIONS.len()] {
         bind(wallets::LIST_WALLETS, list),
         bind(wallets::LIST_TRANSACTIONS, list_transactions),
         bind(wallets::TOP_UP, |posting| {
-            post(posting, LedgerKind::TopUp, Change::TopUp)
+            post(posting, LedgerKind::TopUp, ChangeKind::TopUp)
         }),
         bind(wallets::ADJUST, |posting| {
-            post(posting, LedgerKind::Adjustment, Change::Adjustment)
+            post(posting, LedgerKind::Adjustment, ChangeKind::Adjustment)
         }),
     ]
 }
@@ -75,7 +76,7 @@ pub(super) type Posting = (
 async fn post(
     (service, operator, wallet, Json(request)): Posting,
     kind: LedgerKind,
-    to_change: fn(WalletPosting) -> Change,
+    change: ChangeKind,
 ) -> Result<HttpResponse, ApiError> {
     let (partner_id, currency) = wallet.into_inner();
     let partner_id = partner_id.parse().map_err(|_| PartnerId::not_found())?;
@@ -94,7 +95,7 @@ async fn post(
         true => Safeguard::SecondOperator,
         false => Safeguard::StepUp,
     };
-    submit_with(safeguard, &service, &operator, to_change(posting)).await
+    submit_with(safeguard, &service, &operator, change, posting).await
 }
 
 /// A posting to a wallet of a partner.
@@ -106,8 +107,8 @@ pub(super) struct WalletPosting {
     request: PostingRequest,
 }
 
-impl WalletPosting {
-    pub(super) async fn describe(&self, _: &Service) -> Result<ChangeDescription, ApiError> {
+impl Change for WalletPosting {
+    async fn describe(&self, _: &Service) -> Result<ChangeDescription, ApiError> {
         #[derive(Serialize)]
         struct Details<'a> {
             currency: Currency,
@@ -124,7 +125,7 @@ impl WalletPosting {
         )
     }
 
-    pub(super) async fn carry_out(
+    async fn carry_out(
         self,
         Execution { service, actor, .. }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {

@@ -3,7 +3,7 @@
 use vouchsafe_domain::operator::Role;
 use vouchsafe_wire::operator::{monitoring, operators};
 
-use crate::page::{Action, FROM, Input, InputKind, List, Page, TO, filter, labels};
+use crate::page::{Action, FROM, Input, List, Page, TO, filter};
 
 pub(super) static PAGES: [Page; 4] = [
     Page::list(
@@ -23,7 +23,7 @@ pub(super) static PAGES: [Page; 4] = [
         "Operators",
         List::of(operators::LIST_OPERATORS).row_actions(&[
             Action::new("role", "Change the role", operators::CHANGE_OPERATOR)
-                .inputs(&[Input::new("role", "Role", InputKind::Choice(labels::<Role>)).prefilled()])
+                .inputs(&[Input::choice::<Role>("role", "Role").prefilled()])
                 .note("In force at once.")
                 .done("The role was changed."),
             Action::new("disable", "Disable", operators::CHANGE_OPERATOR)
@@ -41,7 +41,7 @@ pub(super) static PAGES: [Page; 4] = [
         Action::new("create", "Create an operator", operators::CREATE_OPERATOR)
             .inputs(&[
                 Input::line("name", "Name").hint("In the audit trail. It cannot be changed."),
-                Input::new("role", "Role", InputKind::Choice(labels::<Role>)),
+                Input::choice::<Role>("role", "Role"),
             ])
             .done("The operator was created. Issue a token on the page of the operator."),
     ]),
@@ -60,7 +60,7 @@ pub(super) static PAGES: [Page; 4] = [
     .actions(&[
         Action::new("issue", "Issue a token", operators::ISSUE_OPERATOR_TOKEN)
             .inputs(&[
-                Input::new("days", "Days until it expires", InputKind::Number)
+                Input::number("days", "Days until it expires")
                     .optional()
                     .hint("1 to 366. Empty: 90."),
                 Input::line("token_sha256", "SHA-256 of a token")

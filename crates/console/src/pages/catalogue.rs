@@ -4,7 +4,7 @@ use vouchsafe_domain::product::{ApprovalPolicy, CodeCase, CodeIdentity, ExpiryKi
 use vouchsafe_wire::operator::{catalogue, stock};
 
 use super::audit_of;
-use crate::page::{Action, Input, InputKind, List, Object, Page, Section, col, labels, target};
+use crate::page::{Action, Input, InputKind, List, Object, Page, Section, col, target};
 
 /// The definition of a product. A change replaces all of it, so the form begins with the current values.
 const PRODUCT: [Input; 19] = [
@@ -26,57 +26,26 @@ const PRODUCT: [Input; 19] = [
     Input::new("countries", "Countries", InputKind::Lines)
         .prefilled()
         .hint("Codes of two letters, one per line. Empty: everywhere."),
-    Input::new(
-        "expiry_policy.type",
-        "Expiry policy",
-        InputKind::Choice(labels::<ExpiryKind>),
-    )
-    .prefilled(),
-    Input::new(
-        "expiry_policy.value",
-        "Value of the expiry policy",
-        InputKind::Number,
-    )
-    .current()
-    .hint("Months, or a day such as 2027-12-31, as the policy needs it."),
-    Input::new(
-        "route",
-        "When stock is short",
-        InputKind::Choice(labels::<SupplyRoute>),
-    )
-    .prefilled()
-    .hint("stock: only imported vouchers are sold. vendor: vouchers are bought."),
-    Input::new(
-        "approval",
-        "Orders that wait for approval",
-        InputKind::Choice(labels::<ApprovalPolicy>),
-    )
-    .prefilled(),
-    Input::new(
-        "code_identity",
-        "Codes are unique by",
-        InputKind::Choice(labels::<CodeIdentity>),
-    )
-    .prefilled(),
-    Input::new(
-        "code_case",
-        "Case of codes",
-        InputKind::Choice(labels::<CodeCase>),
-    )
-    .optional()
-    .prefilled()
-    .hint("ignored: codes that differ only in case are one. Cannot change once the brand has stock."),
-    Input::new(
-        "returnable",
-        "The vendor accepts returned vouchers",
-        InputKind::Flag,
-    )
-    .optional()
-    .prefilled(),
-    Input::new("min_validity_days", "Least validity in days", InputKind::Number)
+    Input::choice::<ExpiryKind>("expiry_policy.type", "Expiry policy").prefilled(),
+    Input::number("expiry_policy.value", "Value of the expiry policy")
+        .current()
+        .hint("Months, or a day such as 2027-12-31, as the policy needs it."),
+    Input::choice::<SupplyRoute>("route", "When stock is short")
+        .prefilled()
+        .hint("stock: only imported vouchers are sold. vendor: vouchers are bought."),
+    Input::choice::<ApprovalPolicy>("approval", "Orders that wait for approval").prefilled(),
+    Input::choice::<CodeIdentity>("code_identity", "Codes are unique by").prefilled(),
+    Input::choice::<CodeCase>("code_case", "Case of codes")
+        .optional()
+        .prefilled()
+        .hint("ignored: codes that differ only in case are one. Cannot change once the brand has stock."),
+    Input::flag("returnable", "The vendor accepts returned vouchers")
         .optional()
         .prefilled(),
-    Input::new("low_stock_at", "Low stock at", InputKind::Number)
+    Input::number("min_validity_days", "Least validity in days")
+        .optional()
+        .prefilled(),
+    Input::number("low_stock_at", "Low stock at")
         .optional()
         .prefilled()
         .hint("Empty: 20."),
@@ -89,7 +58,7 @@ const PRODUCT: [Input; 19] = [
         .prefilled(),
 ];
 
-const DISCONTINUED: Input = Input::new("discontinued", "Sales have ended", InputKind::Flag)
+const DISCONTINUED: Input = Input::flag("discontinued", "Sales have ended")
     .optional()
     .prefilled();
 

@@ -46,22 +46,19 @@ fn is_live(credential: &Json) -> bool {
 
 const CREDENTIAL_ACTIONS: &[Action] = &[
     Action::new("rotate", "Rotate", credentials::ROTATE_CREDENTIAL)
-        .inputs(&[Input::new(
-            "overlap_seconds",
-            "Seconds until this credential ends",
-            InputKind::Number,
-        )
-        .optional()
-        .hint("0 to 604800. Empty: a day.")])
+        .inputs(&[
+            Input::number("overlap_seconds", "Seconds until this credential ends")
+                .optional()
+                .hint("0 to 604800. Empty: a day."),
+        ])
         .when(is_live)
         .note("Issues its successor, whose secret is shown once, and ends this credential.")
         .shows("New credential: its secret is shown only now"),
     Action::new("revoke", "Revoke", credentials::REVOKE_CREDENTIAL)
         .query("descendants={descendants}")
-        .inputs(&[Input::new(
+        .inputs(&[Input::choice::<DescendantPolicy>(
             "descendants",
             "Credentials rotated from it",
-            InputKind::Choice(labels::<DescendantPolicy>),
         )])
         .when(is_live)
         .note("Requests with this credential, and with those rotated from it, are refused from now on.")
@@ -115,7 +112,7 @@ const ACTIONS: &[Action] = &[
             Input::new("catalogue", "Catalogue", InputKind::Json)
                 .current()
                 .hint("JSON such as {\"categories\":[\"gaming\"],\"products\":[]}. Empty: all products."),
-            Input::new("cancel_window_s", "Cancellation window", InputKind::Number)
+            Input::number("cancel_window_s", "Cancellation window")
                 .current()
                 .hint("In seconds. Empty: the default."),
         ],
@@ -131,7 +128,7 @@ const ACTIONS: &[Action] = &[
     change(
         "suspend",
         "Suspend",
-        &[Input::new("codes_blocked", "Also block reads of codes that it has paid for", InputKind::Flag).optional()],
+        &[Input::flag("codes_blocked", "Also block reads of codes that it has paid for").optional()],
     )
     .fixed(&[("suspended", "true")])
     .when(|partner| !is_suspended(partner))

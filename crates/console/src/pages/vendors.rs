@@ -46,7 +46,7 @@ const OPEN_DRIFTS: Section = Section::list(
 
 /// The settings of a vendor. A change replaces all of them, so the form begins with the current ones.
 const VENDOR: [Input; 4] = [
-    Input::new("adapter", "Adapter", InputKind::Choice(labels::<AdapterKind>)).prefilled(),
+    Input::choice::<AdapterKind>("adapter", "Adapter").prefilled(),
     Input::line("url", "URL")
         .optional()
         .prefilled()
@@ -54,7 +54,7 @@ const VENDOR: [Input; 4] = [
     Input::new("credentials", "Credential", InputKind::Secret)
         .optional()
         .hint("Empty: the stored one stays, unless the URL changes."),
-    Input::new("concurrency", "Purchases at once", InputKind::Number)
+    Input::number("concurrency", "Purchases at once")
         .optional()
         .prefilled(),
 ];

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::Mac;
 
-use crate::secret::mac_key;
+use super::mac_key::mac_key;
 
 /// Separates the derived key.
 pub(super) const COOKIE_CONTEXT: &[u8] = b"vouchsafe sign-in cookie v1";

@@ -6,8 +6,8 @@
 use hmac::Mac;
 use vouchsafe_domain::idempotency::Fingerprint;
 
+use super::mac_key::mac_key;
 use crate::idempotency::frame;
-use crate::secret::mac_key;
 
 /// Separates the derived key.
 pub(super) const FINGERPRINT_CONTEXT: &[u8] = b"vouchsafe request fingerprint v1";

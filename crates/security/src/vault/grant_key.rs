@@ -14,9 +14,9 @@ use vouchsafe_domain::operator::{OperatorAccount, OperatorIdentity, OperatorName
 use vouchsafe_domain::operator_session::SessionAuthentication;
 use vouchsafe_domain::partner::Partner;
 
+use super::mac_key::mac_key;
 use crate::credential::Credential;
 use crate::operator_token::OperatorTokenHash;
-use crate::secret::mac_key;
 
 /// Separates the derived key. Its first eight bytes exceed the length of every brand.
 pub(super) const GRANT_CONTEXT: &[u8] = b"vouchsafe grants v1";

@@ -25,6 +25,7 @@ pub mod data_key;
 pub mod fingerprint;
 pub mod grant_key;
 pub mod key_file;
+mod mac_key;
 pub mod master_key;
 mod random;
 pub mod seal;

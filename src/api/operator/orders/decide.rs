@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use vouchsafe_actors::flows::{
     CancelError, DecideOrder, DecideOrderError, RevokeOrder, decide_order, revoke_order,
 };
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::PendingReason;
 use vouchsafe_store::AuditActor;
@@ -35,7 +36,7 @@ pub(in crate::api::operator) async fn approve(
     request.validated()?;
     let order_id = find(&service, &order_id).await?.order_id;
     let approval = OrderApproval { order_id, request };
-    submit(&service, &operator, Change::OrderApprove(approval)).await
+    submit(&service, &operator, ChangeKind::OrderApprove, approval).await
 }
 
 /// The approval of an order.
@@ -52,11 +53,8 @@ struct Details<'a> {
     order: OrderOfPartner<'a>,
 }
 
-impl OrderApproval {
-    pub(in crate::api::operator) async fn describe(
-        &self,
-        service: &Service,
-    ) -> Result<ChangeDescription, ApiError> {
+impl Change for OrderApproval {
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let order = find_by_id(service, self.order_id).await?;
         if order.closed || order.pending_reason != Some(PendingReason::Approval) {
             return Err(decide_order_error(&DecideOrderError::NotAwaitingApproval));
@@ -71,7 +69,7 @@ impl OrderApproval {
         )
     }
 
-    pub(in crate::api::operator) async fn carry_out(
+    async fn carry_out(
         self,
         Execution { service, actor, .. }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use vouchsafe_actors::flows::{self, ProcureError};
 use vouchsafe_actors::ports::vendors::ReservedDelivery;
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::Money;
 use vouchsafe_domain::order::{FulfilmentSource, Order, PendingReason};
@@ -53,7 +54,7 @@ pub(in crate::api::operator) async fn fulfil(
     parse_rows(&service, &request, &order)?;
     let order_id = order.order_id;
     let fulfilment = Fulfilment { order_id, request };
-    submit(&service, &operator, Change::OrderFulfil(fulfilment)).await
+    submit(&service, &operator, ChangeKind::OrderFulfil, fulfilment).await
 }
 
 /// The product, its SKU and the vouchers of a request.
@@ -84,11 +85,8 @@ struct Details<'a> {
     vouchers: usize,
 }
 
-impl Fulfilment {
-    pub(in crate::api::operator) async fn describe(
-        &self,
-        service: &Service,
-    ) -> Result<ChangeDescription, ApiError> {
+impl Change for Fulfilment {
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let order = find_by_id(service, self.order_id).await?;
         if !is_waiting_for_vendor(&order) {
             return Err(not_fulfillable(&order));
@@ -106,7 +104,7 @@ impl Fulfilment {
         )
     }
 
-    pub(in crate::api::operator) async fn carry_out(
+    async fn carry_out(
         self,
         Execution { service, actor, .. }: Execution<'_>,
     ) -> Result<HttpResponse, ApiError> {
