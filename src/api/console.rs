@@ -31,7 +31,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::operation::ADMIN_PREFIX;
 
 use self::form_reader::{FileStream, ReceivedForm};
-use super::error::{ApiError, ErrorCode};
+use super::error::{ApiError, ApiResult, ErrorCode};
 use super::middleware::operator::{EndedSession, Operator, authenticate_page};
 use super::operator::configure_authenticated_routes;
 use super::operator::monitoring::follow_feed;
@@ -167,7 +167,7 @@ async fn respond(
     viewer: Option<&Viewer>,
     request: &HttpRequest,
     payload: web::Payload,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let is_post = request.method() == Method::POST;
     let headers = request.headers();
     let form = match operator {
@@ -232,7 +232,7 @@ fn html(page: Response) -> HttpResponse {
 }
 
 /// The live feed, as the rows of the pages' tables.
-async fn follow(service: web::Data<Service>, operator: Operator) -> Result<HttpResponse, ApiError> {
+async fn follow(service: web::Data<Service>, operator: Operator) -> ApiResult {
     follow_feed(service, &operator, FeedFormat::Console)
 }
 

@@ -15,6 +15,9 @@ use vouchsafe_wire::partner::orders::cap_error::CapError;
 
 use vouchsafe_telemetry::trace;
 
+/// Response of a handler.
+pub(crate) type ApiResult = Result<HttpResponse, ApiError>;
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", code.as_str())]
 pub(crate) struct ApiError {

@@ -8,7 +8,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::api::error::ApiError;
+use crate::api::error::ApiResult;
 
 /// Bytes of the hash in the tag: enough to rule out collisions.
 const TAG_BYTES: usize = 16;
@@ -17,10 +17,7 @@ const TAG_BYTES: usize = 16;
 const PRIVATE_NO_CACHE: &str = "private, no-cache";
 
 /// Responds with the body and its tag, or with 304 if the client already has it.
-pub(crate) fn conditional_response(
-    request: &HttpRequest,
-    body: &impl Serialize,
-) -> Result<HttpResponse, ApiError> {
+pub(crate) fn conditional_response(request: &HttpRequest, body: &impl Serialize) -> ApiResult {
     let bytes = serde_json::to_vec(body)?;
     let tag = entity_tag(&bytes);
     let is_cached = is_cached_by_client(request, &tag);

@@ -7,7 +7,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::health::{GET_HEALTH, GET_READINESS, HEAD_HEALTH, HEAD_READINESS, Health};
 
 use super::endpoint::Endpoint;
-use super::error::ApiError;
+use super::error::{ApiError, ApiResult};
 use crate::service::Service;
 
 /// Timeout of the database ping.
@@ -29,7 +29,7 @@ async fn liveness() -> HttpResponse {
 }
 
 /// `GET /readyz`.
-async fn readiness(service: web::Data<Service>) -> Result<HttpResponse, ApiError> {
+async fn readiness(service: web::Data<Service>) -> ApiResult {
     let ping = tokio::time::timeout(PING_DEADLINE, service.job_store.ping()).await;
     let Ok(Ok(stock_quarantined)) = ping else {
         return Err(not_ready("the database does not respond"));

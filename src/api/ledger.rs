@@ -7,16 +7,12 @@ use vouchsafe_domain::money::Currency;
 use vouchsafe_store::PgStore;
 use vouchsafe_wire::page::PageRequest;
 
-use super::error::ApiError;
+use super::error::ApiResult;
 use super::list_request::list_response;
 use crate::service::Service;
 
 /// The page of a partner's wallets, by currency.
-pub(super) async fn wallets(
-    service: &Service,
-    partner_id: PartnerId,
-    page: &PageRequest,
-) -> Result<HttpResponse, ApiError> {
+pub(super) async fn wallets(service: &Service, partner_id: PartnerId, page: &PageRequest) -> ApiResult {
     let wallets = service.node.list_wallets(partner_id).await?;
     let after = page.after::<Currency>()?;
     let wallets = wallets.into_iter();
@@ -31,7 +27,7 @@ pub(super) async fn transactions(
     partner_id: PartnerId,
     page: &PageRequest,
     filter: TransactionFilter,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let found = store
         .transactions
         .list(partner_id, filter, page.after()?, page.limit())

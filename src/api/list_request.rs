@@ -15,7 +15,7 @@ use vouchsafe_wire::filter::{ListFilter, NoFilter};
 use vouchsafe_wire::page::{PageEntries, PageRequest};
 use vouchsafe_wire::query;
 
-use super::error::ApiError;
+use super::error::{ApiError, ApiResult};
 
 /// Extractor: the requested page of a list, and its filter.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(super) fn list_response<T: Serialize, K: ToString>(
     page: &PageRequest,
     entries: impl IntoIterator<Item = T>,
     key: impl Fn(&T) -> K,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let body = page.body(entries.into_iter().collect(), |entry| key(entry).to_string())?;
     Ok(HttpResponse::Ok().json(body))
 }
@@ -54,7 +54,7 @@ pub(super) async fn list_orders(
     orders: &Orders,
     search: OrderSearch,
     push: impl Fn(&mut PageEntries, &Order) -> Result<bool, ApiError>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let fetch = async |before, step| Ok(orders.search(search.clone(), before, step).await?);
     let body = page.body_in_steps(fetch, push, |order| order.order_id);
     Ok(HttpResponse::Ok().json(body.await?))
@@ -65,7 +65,7 @@ pub(super) fn sorted_list_response<T: Serialize>(
     page: &PageRequest,
     entries: Vec<T>,
     key: impl Fn(&T) -> String,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let after: Option<String> = page.after()?;
     let rest = entries
         .into_iter()

@@ -4,7 +4,7 @@ use actix_web::{HttpResponse, web};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::actors::{ActorHistory, ActorKind, ActorsQuery};
 
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::ValidatedQuery;
 use crate::live_actors::{find_actor, list_actors};
 use crate::service::Service;
@@ -18,10 +18,7 @@ pub(super) async fn list(
 }
 
 /// `GET /actors/{kind}/{key}`.
-pub(super) async fn get(
-    service: web::Data<Service>,
-    path: web::Path<(String, String)>,
-) -> Result<HttpResponse, ApiError> {
+pub(super) async fn get(service: web::Data<Service>, path: web::Path<(String, String)>) -> ApiResult {
     let (kind, key) = path.into_inner();
     let kind: ActorKind = kind.parse().map_err(|_| actor_not_found())?;
     let mut actor = [find_actor(&service, kind, &key).ok_or_else(actor_not_found)?];

@@ -4,7 +4,7 @@ use actix_web::{HttpResponse, web};
 use tracing::info;
 use vouchsafe_domain::audit_log::{AuditFilter, CheckpointFilter};
 
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::service::Service;
@@ -12,9 +12,8 @@ use crate::service::Service;
 /// `GET /audit`.
 pub(super) async fn list(
     service: web::Data<Service>,
-    _operator: Operator,
     ListRequest { page, filter }: ListRequest<AuditFilter>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let rows = service
         .operator_store
         .audit_log
@@ -26,7 +25,7 @@ pub(super) async fn list(
 pub(super) async fn list_checkpoints(
     service: web::Data<Service>,
     ListRequest { page, filter }: ListRequest<CheckpointFilter>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let audit_log = &service.operator_store.audit_log;
     let key = filter.check.then(|| service.keyring.vault().checkpoint_key());
     let checkpoints = audit_log.list_checkpoints(page.after()?, page.fetch_limit(), key);
@@ -34,10 +33,7 @@ pub(super) async fn list_checkpoints(
 }
 
 /// `POST /audit/checkpoints`.
-pub(super) async fn write_checkpoint(
-    service: web::Data<Service>,
-    operator: Operator,
-) -> Result<HttpResponse, ApiError> {
+pub(super) async fn write_checkpoint(service: web::Data<Service>, operator: Operator) -> ApiResult {
     let key = service.keyring.vault().checkpoint_key();
     let audit_log = &service.operator_store.audit_log;
     let checkpoint = audit_log

@@ -11,7 +11,7 @@ use vouchsafe_wire::operator::products::ProductRequest;
 use super::body::Json;
 use super::config_change;
 use crate::api::endpoint::Endpoint;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::endpoint::bind;
@@ -28,11 +28,7 @@ pub(super) fn endpoints() -> [Endpoint; catalogue::OPERATIONS.len()] {
 }
 
 /// `GET /categories`.
-async fn list_categories(
-    service: web::Data<Service>,
-    _operator: Operator,
-    ListRequest { page, .. }: ListRequest,
-) -> Result<HttpResponse, ApiError> {
+async fn list_categories(service: web::Data<Service>, ListRequest { page, .. }: ListRequest) -> ApiResult {
     let categories = service.operator_store.categories.list().await?;
     sorted_list_response(&page, categories, |category| category.category_id.clone())
 }
@@ -43,7 +39,7 @@ async fn put_category(
     operator: Operator,
     category_id: web::Path<String>,
     Json(request): Json<CategoryRequest>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let actor = operator.audit_actor();
     let category = request.into_category(&category_id)?;
     match service
@@ -63,11 +59,7 @@ async fn put_category(
 }
 
 /// `GET /products`.
-async fn list_products(
-    service: web::Data<Service>,
-    _operator: Operator,
-    ListRequest { page, .. }: ListRequest,
-) -> Result<HttpResponse, ApiError> {
+async fn list_products(service: web::Data<Service>, ListRequest { page, .. }: ListRequest) -> ApiResult {
     let products = service
         .operator_store
         .products
@@ -76,11 +68,7 @@ async fn list_products(
 }
 
 /// `GET /products/{product_id}`.
-async fn get_product(
-    service: web::Data<Service>,
-    _operator: Operator,
-    product_id: web::Path<String>,
-) -> Result<HttpResponse, ApiError> {
+async fn get_product(service: web::Data<Service>, product_id: web::Path<String>) -> ApiResult {
     let product_id: ProductId = product_id.parse().map_err(|_| product_not_found())?;
     let product = service
         .operator_store
@@ -97,7 +85,7 @@ async fn put_product(
     operator: Operator,
     product_id: web::Path<String>,
     Json(request): Json<ProductRequest>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let actor = operator.audit_actor();
     let product_id: ProductId =
         product_id

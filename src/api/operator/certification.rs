@@ -3,18 +3,14 @@
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::ids::PartnerId;
 
-use crate::api::error::ApiError;
+use crate::api::error::ApiResult;
 use crate::api::middleware::operator::Operator;
 use crate::api::partner::certification::{evaluate_partner, require_sandbox};
 use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
 
 /// `GET /partners/{partner_id}/certification`.
-pub(super) async fn get(
-    service: web::Data<Service>,
-    _operator: Operator,
-    partner_id: Id<PartnerId>,
-) -> Result<HttpResponse, ApiError> {
+pub(super) async fn get(service: web::Data<Service>, partner_id: Id<PartnerId>) -> ApiResult {
     require_sandbox(&service)?;
     let partner_id = partner_id.parse()?;
     if service.operator_store.partners.find(partner_id).await?.is_none() {
@@ -28,7 +24,7 @@ pub(super) async fn restart(
     service: web::Data<Service>,
     operator: Operator,
     partner_id: Id<PartnerId>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let actor = operator.audit_actor();
     require_sandbox(&service)?;
     let partner_id = partner_id.parse()?;

@@ -16,7 +16,7 @@ use vouchsafe_store::AuditActor;
 use vouchsafe_store::change_requests::NewChangeRequest;
 use vouchsafe_wire::error_code::Code;
 
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::operator::Operator;
 use crate::service::Service;
 
@@ -29,7 +29,7 @@ pub(super) trait Change: Serialize + DeserializeOwned {
     fn describe(&self, service: &Service) -> impl Future<Output = Result<ChangeDescription, ApiError>>;
 
     /// Carries the change out. A repetition changes nothing more.
-    fn carry_out(self, execution: Execution<'_>) -> impl Future<Output = Result<HttpResponse, ApiError>>;
+    fn carry_out(self, execution: Execution<'_>) -> impl Future<Output = ApiResult>;
 }
 
 /// A change that is carried out now.
@@ -147,7 +147,7 @@ pub(super) async fn submit(
     operator: &Operator,
     kind: ChangeKind,
     change: impl Change,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     submit_with(
         Safeguard::of_change(service, false),
         service,
@@ -165,7 +165,7 @@ pub(super) async fn submit_with(
     operator: &Operator,
     kind: ChangeKind,
     change: impl Change,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     if safeguard != Safeguard::None {
         operator.check_recent_authentication(service.clock.now())?;
     }

@@ -35,7 +35,7 @@ use super::payouts::DecisionOnPayout;
 use super::vendors::VendorPut;
 use super::wallets::WalletPosting;
 use crate::api::endpoint::Endpoint;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::{Operator, audit_actor};
 use crate::api::operator::endpoint::bind;
@@ -55,7 +55,7 @@ pub(super) fn endpoints() -> [Endpoint; change_requests::OPERATIONS.len()] {
 async fn list(
     service: web::Data<Service>,
     ListRequest { page, filter }: ListRequest<ChangeRequestFilter>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let requests = &service.operator_store.change_requests;
     let mut found = requests.list(filter, page.after()?, page.fetch_limit()).await?;
     let ids = found.iter().map(|request| request.request_id);
@@ -69,7 +69,7 @@ async fn list(
 }
 
 /// `GET /requests/{request_id}`.
-async fn get(service: web::Data<Service>, request_id: Id<ChangeRequestId>) -> Result<HttpResponse, ApiError> {
+async fn get(service: web::Data<Service>, request_id: Id<ChangeRequestId>) -> ApiResult {
     let StoredChangeRequest {
         mut request, sealed, ..
     } = find(&service, &request_id).await?;
@@ -95,7 +95,7 @@ async fn confirm(
     service: web::Data<Service>,
     operator: Operator,
     request_id: Id<ChangeRequestId>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let StoredChangeRequest {
         request,
         sealed,
@@ -165,7 +165,7 @@ async fn carry_out_and_finish(
     actor: AuditActor,
     request: &ChangeRequest,
     change: &[u8],
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let execution = Execution {
         service,
         actor,
@@ -196,7 +196,7 @@ async fn decline(
     operator: Operator,
     request_id: Id<ChangeRequestId>,
     OptionalJson(decline): OptionalJson<DeclineRequest>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let reason = decline.validated()?;
     let StoredChangeRequest {
         mut request, sealed, ..
@@ -248,7 +248,7 @@ fn not_waiting(request: &ChangeRequest) -> ApiError {
 macro_rules! changes {
     ($($kind:ident($change:ty)),+ $(,)?) => {
         /// Carries out a decrypted change.
-        async fn carry_out(execution: Execution<'_>, request: &ChangeRequest, change: &[u8]) -> Result<HttpResponse, ApiError> {
+        async fn carry_out(execution: Execution<'_>, request: &ChangeRequest, change: &[u8]) -> ApiResult {
             match request.kind {
                 $(ChangeKind::$kind => {
                     let sealed = SealedChange::<$change>::parse(change)?;

@@ -1,6 +1,6 @@
 //! `POST /credentials/{credential_id}/rotate`: an operator rotates a partner's credential, as the partner can itself.
 
-use actix_web::{HttpResponse, web};
+use actix_web::web;
 use serde::{Deserialize, Serialize};
 use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
@@ -11,7 +11,7 @@ use super::body::OptionalJson;
 use super::change::{Change, ChangeDescription, Execution, submit, to_description};
 use super::credential_errors::{issued_before, limit_reached};
 use crate::api::credential_rotation::{self, PreviousCredential, RotationRefusal};
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::operator::Operator;
 use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
@@ -22,7 +22,7 @@ pub(super) async fn rotate(
     operator: Operator,
     credential_id: Id<CredentialId>,
     OptionalJson(request): OptionalJson<RotateRequest>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     request.validate_overlap()?;
     let credential_id = credential_id.parse()?;
     let credential = service.operator_store.credentials.find(credential_id).await?;
@@ -63,7 +63,7 @@ impl Change for CredentialRotation {
             actor,
             request_id,
         }: Execution<'_>,
-    ) -> Result<HttpResponse, ApiError> {
+    ) -> ApiResult {
         let previous = PreviousCredential {
             credential_id: self.credential_id,
             partner_id: self.partner_id,

@@ -28,7 +28,7 @@ use super::wallets::PartnerList;
 use super::{config_change, partner_id};
 use crate::api::credential_rotation::generate_key_pair;
 use crate::api::endpoint::Endpoint;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, ValidatedQuery, list_response, sorted_list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::credential_rotation;
@@ -71,7 +71,7 @@ async fn issue(
     operator: Operator,
     partner_id: Id<PartnerId>,
     OptionalJson(request): OptionalJson<NewCredential>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let partner_id = partner_id::find(&service, partner_id.parse()?).await?.partner_id;
     let issue = CredentialIssue { partner_id, request };
     submit(&service, &operator, ChangeKind::CredentialIssue, issue).await
@@ -80,7 +80,7 @@ async fn issue(
 /// `GET /partners/{partner_id}/limits`: what the credentials use of their rate limits on all nodes.
 pub(super) async fn list_limit_use(
     (service, _, partner_id, ListRequest { page, .. }): PartnerList<WholeList>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let partner = partner_id::find(&service, partner_id.parse()?).await?;
     let (now, limits) = (service.clock.now(), &partner.limits);
     let mut uses = Vec::new();
@@ -125,7 +125,7 @@ impl Change for CredentialIssue {
             actor,
             request_id,
         }: Execution<'_>,
-    ) -> Result<HttpResponse, ApiError> {
+    ) -> ApiResult {
         let (mut credential, mut issued) = generate_credential(service, self.partner_id, self.request)?;
         if let Some(request_id) = request_id {
             let credential_id = CredentialId::from_uuid(request_id.as_uuid());
@@ -177,7 +177,7 @@ async fn list(
     service: web::Data<Service>,
     partner_id: Id<PartnerId>,
     ListRequest { page, .. }: ListRequest,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let partner_id = partner_id.parse()?;
     let credentials = service
         .operator_store
@@ -200,7 +200,7 @@ async fn revoke(
     operator: Operator,
     credential_id: Id<CredentialId>,
     ValidatedQuery(query): ValidatedQuery<RevocationQuery>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let actor = operator.audit_actor();
     let descendants = query.descendants.unwrap_or_default();
     let credential_id = credential_id.parse()?;

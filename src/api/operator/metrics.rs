@@ -7,7 +7,7 @@ use vouchsafe_security::metrics_access::Scrape;
 use vouchsafe_security::security_event::SecurityEventReason;
 use vouchsafe_wire::error_code::Code;
 
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::listener_peers::client_address;
 use crate::api::middleware::operator::bearer_token;
 use crate::api::middleware::security_events::reject;
@@ -17,10 +17,7 @@ use crate::service::Service;
 /// Headers of requests that a proxy forwards.
 const FORWARDED: [&str; 4] = [X_FORWARDED_FOR, "forwarded", "via", "x-real-ip"];
 
-pub(super) async fn metrics(
-    service: web::Data<Service>,
-    request: HttpRequest,
-) -> Result<HttpResponse, ApiError> {
+pub(super) async fn metrics(service: web::Data<Service>, request: HttpRequest) -> ApiResult {
     check_access(&service, &request)?;
     // A header that is not ASCII expresses no preference.
     let accept = Accept::parse(&request).unwrap_or_else(|_| Accept::star());

@@ -19,7 +19,7 @@ use vouchsafe_wire::operator::refusals::{RefusalCount, RefusalsQuery};
 use vouchsafe_wire::operator::stock::level::LevelBody;
 
 use crate::api::endpoint::Endpoint;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, ValidatedQuery, sorted_list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::endpoint::bind;
@@ -62,7 +62,7 @@ const FEED_START: &[u8] = b"retry: 1000\n\n";
 const EVENT_STREAM: &str = "text/event-stream";
 
 /// `GET /overview`.
-async fn overview(service: web::Data<Service>) -> Result<HttpResponse, ApiError> {
+async fn overview(service: web::Data<Service>) -> ApiResult {
     let work = service.operator_store.count_open_work().await?;
     let catalogue = service.catalogue.current();
     let low_stock = service.live.low_stock().into_iter().filter_map(|(level, sales)| {
@@ -85,7 +85,7 @@ async fn overview(service: web::Data<Service>) -> Result<HttpResponse, ApiError>
 async fn list_settings(
     service: web::Data<Service>,
     ListRequest { page, .. }: ListRequest<WholeList>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let mut settings = service.settings.clone();
     settings.sort_by(|left, right| left.name.cmp(&right.name));
     sorted_list_response(&page, settings, |setting| setting.name.clone())
@@ -105,7 +105,7 @@ async fn samples(
 async fn list_refusals(
     service: web::Data<Service>,
     ListRequest { page, filter }: ListRequest<RefusalsQuery>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let period = Duration::from_hours(filter.hours.get() as u64);
     let counts = service.refusal_counts.list(period, service.clock.monotonic());
     let counts: Vec<_> = counts
@@ -117,11 +117,7 @@ async fn list_refusals(
 }
 
 /// `GET /live`: one event as JSON, or a stream of them for a client that accepts it.
-async fn follow(
-    service: web::Data<Service>,
-    operator: Operator,
-    request: HttpRequest,
-) -> Result<HttpResponse, ApiError> {
+async fn follow(service: web::Data<Service>, operator: Operator, request: HttpRequest) -> ApiResult {
     if !accepts_event_stream(&request) {
         let mut response = HttpResponse::Ok();
         response.insert_header((VARY, "Accept"));
@@ -144,7 +140,7 @@ pub(in crate::api) fn follow_feed(
     service: web::Data<Service>,
     operator: &Operator,
     format: FeedFormat,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let feed = service.live.follow().ok_or_else(|| {
         ApiError::new(
             Code::ServiceUnavailable,

@@ -1,11 +1,11 @@
 //! `GET /nodes` and `GET /lanes`: the nodes of the deployment, and the lanes of this one.
 
-use actix_web::{HttpResponse, web};
+use actix_web::web;
 use vouchsafe_actors::journal::LaneStats;
 use vouchsafe_domain::node::LaneReading;
 use vouchsafe_wire::filter::WholeList;
 
-use crate::api::error::ApiError;
+use crate::api::error::ApiResult;
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
 use crate::service::Service;
 
@@ -13,7 +13,7 @@ use crate::service::Service;
 pub(super) async fn list(
     service: web::Data<Service>,
     ListRequest { page, .. }: ListRequest<WholeList>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let nodes = service.operator_store.nodes.list().await?;
     sorted_list_response(&page, nodes, |node| node.node.clone())
 }
@@ -22,7 +22,7 @@ pub(super) async fn list(
 pub(super) async fn list_lanes(
     service: web::Data<Service>,
     ListRequest { page, .. }: ListRequest<WholeList>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let after: Option<usize> = page.after()?;
     let lanes = service.engine.lanes().into_iter().enumerate();
     let rest = lanes

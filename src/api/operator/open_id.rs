@@ -21,7 +21,7 @@ use vouchsafe_wire::error_code::Code;
 
 use super::account::generate_token;
 use super::sign_in::{SignInQuery, failure, new_session, redirect, refusal, start_browser_session};
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::operator::{check_sessions_permitted, find_cookie};
 use crate::api::middleware::request_origin::is_from_other_site;
 use crate::api::middleware::security_events::begin_attempt;
@@ -58,11 +58,7 @@ async fn begin(
     }
 }
 
-async fn try_begin(
-    service: &Service,
-    next: NextPath,
-    purpose: SignInPurpose,
-) -> Result<HttpResponse, ApiError> {
+async fn try_begin(service: &Service, next: NextPath, purpose: SignInPurpose) -> ApiResult {
     let now_s = service.clock.now().unix_timestamp();
     let begun = provider(service)?.begin(next, purpose, now_s);
     let (target, pending) = begun.await.map_err(|error| unavailable(&error))?;
@@ -98,11 +94,7 @@ async fn finish(
     response
 }
 
-async fn try_finish(
-    service: &Service,
-    request: &HttpRequest,
-    callback: Callback,
-) -> Result<HttpResponse, ApiError> {
+async fn try_finish(service: &Service, request: &HttpRequest, callback: Callback) -> ApiResult {
     let provider = provider(service)?;
     let now_s = service.clock.now().unix_timestamp();
     let cookie = find_cookie(service, ConsoleCookie::PendingSignIn, request.headers());

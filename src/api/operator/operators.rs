@@ -24,7 +24,7 @@ use super::account::{check_exists, check_is_account, generate_token};
 use super::body::{Json, OptionalJson};
 use super::change::{Change, ChangeDescription, Execution, Safeguard, submit, submit_with, to_description};
 use crate::api::endpoint::Endpoint;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
 use crate::api::middleware::operator::{NO_TOKEN, Operator, bearer_token};
 use crate::api::middleware::security_events::reject;
@@ -50,10 +50,7 @@ pub(super) fn endpoints() -> [Endpoint; operators::OPERATIONS.len()] {
 }
 
 /// `GET /operators`.
-async fn list(
-    service: web::Data<Service>,
-    ListRequest { page, .. }: ListRequest,
-) -> Result<HttpResponse, ApiError> {
+async fn list(service: web::Data<Service>, ListRequest { page, .. }: ListRequest) -> ApiResult {
     let operators = service.operator_store.operators.list().await?;
     sorted_list_response(&page, operators, |operator| operator.name.to_string())
 }
@@ -63,7 +60,7 @@ async fn create(
     service: web::Data<Service>,
     operator: Operator,
     Json(request): Json<NewOperator>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     check_is_account(&operator)?;
     let active = !service.four_eyes.is_on();
     let creation = OperatorCreation { request, active };
@@ -87,10 +84,7 @@ impl Change for OperatorCreation {
         }
     }
 
-    async fn carry_out(
-        self,
-        Execution { service, actor, .. }: Execution<'_>,
-    ) -> Result<HttpResponse, ApiError> {
+    async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {
         let NewOperator { name, role } = self.request;
         let operators = &service.operator_store.operators;
         let created = operators.create(name, role, self.active, actor);
@@ -105,7 +99,7 @@ async fn change(
     operator: Operator,
     name: Id<OperatorName>,
     Json(request): Json<OperatorPatch>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let name = name.parse()?;
     if operator.is_named(&name) {
         let message = "this is your own account; another admin has to change it";
@@ -134,10 +128,7 @@ impl Change for AccountChange {
         to_description(&self.name, None, &self.request)
     }
 
-    async fn carry_out(
-        self,
-        Execution { service, actor, .. }: Execution<'_>,
-    ) -> Result<HttpResponse, ApiError> {
+    async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {
         let operators = &service.operator_store.operators;
         let changed = operators.change(self.name, self.request.role, self.request.disabled, actor);
         let changed = changed.await?.ok_or_else(OperatorName::not_found)?;
@@ -150,7 +141,7 @@ async fn list_tokens(
     service: web::Data<Service>,
     name: Id<OperatorName>,
     ListRequest { page, .. }: ListRequest,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let name = name.parse()?;
     let operators = &service.operator_store.operators;
     let tokens = operators.list_tokens(name.clone(), page.after()?, page.fetch_limit());
@@ -167,7 +158,7 @@ async fn issue_token(
     operator: Operator,
     name: Id<OperatorName>,
     OptionalJson(request): OptionalJson<IssueTokenRequest>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     check_is_account(&operator)?;
     let name = name.parse()?;
     request.validate_days()?;
@@ -226,10 +217,7 @@ impl Change for TokenIssue {
         to_description(&self.name, None, &self.request)
     }
 
-    async fn carry_out(
-        self,
-        Execution { service, actor, .. }: Execution<'_>,
-    ) -> Result<HttpResponse, ApiError> {
+    async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {
         let validity = Duration::days(self.request.validate_days()?.into());
         let expires_at = service.clock.now() + validity;
         let code = match self.needs_activation {
@@ -279,7 +267,7 @@ pub(super) async fn activate_token(
     service: web::Data<Service>,
     request: HttpRequest,
     activation: Result<Json<ActivationRequest>, ApiError>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let refused = || reject(&service, &request, SecurityEventReason::OperatorToken, NO_TOKEN);
     let token = bearer_token(request.headers()).ok_or_else(refused)?;
     let Json(activation) = activation?;
@@ -303,7 +291,7 @@ async fn list_identities(
     service: web::Data<Service>,
     name: Id<OperatorName>,
     ListRequest { page, .. }: ListRequest<WholeList>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let name = name.parse()?;
     check_exists(&service, &name).await?;
     let identity = service.operator_store.operators.find_identity(name).await?;
@@ -317,7 +305,7 @@ async fn unlink_identities(
     service: web::Data<Service>,
     operator: Operator,
     name: Id<OperatorName>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let name = name.parse()?;
     check_exists(&service, &name).await?;
     let operators = &service.operator_store.operators;
@@ -330,7 +318,7 @@ async fn revoke_token(
     service: web::Data<Service>,
     operator: Operator,
     token_id: Id<OperatorTokenId>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let token_id = token_id.parse()?;
     let operators = &service.operator_store.operators;
     let revoked = operators.revoke_token(token_id, operator.audit_actor()).await?;

@@ -17,9 +17,8 @@ pub(super) use self::decide::{OrderApproval, approve, cancel, reject};
 pub(super) use self::events::list_events;
 pub(super) use self::fulfil::{Fulfilment, fulfil};
 use crate::api::endpoint::Endpoint;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_orders};
-use crate::api::middleware::operator::Operator;
 use crate::api::operator::endpoint::bind;
 use crate::api::partner::orders::not_found;
 use crate::api::path_id::Id;
@@ -40,19 +39,14 @@ pub(super) fn endpoints() -> [Endpoint; orders::OPERATIONS.len()] {
 /// `GET /orders`.
 async fn list(
     service: web::Data<Service>,
-    _operator: Operator,
     ListRequest { page, filter }: ListRequest<OrderSearch>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let push = |page: &mut PageEntries, order: &Order| Ok(page.push(&order_body(order)?)?);
     list_orders(&page, &service.operator_store.orders, filter, push).await
 }
 
 /// `GET /orders/{order_id}`.
-async fn get(
-    service: web::Data<Service>,
-    _operator: Operator,
-    order_id: Id<OrderId>,
-) -> Result<HttpResponse, ApiError> {
+async fn get(service: web::Data<Service>, order_id: Id<OrderId>) -> ApiResult {
     let order = find(&service, &order_id).await?;
     Ok(HttpResponse::Ok().json(order_body(&order)?))
 }

@@ -22,7 +22,7 @@ use super::change::{Change, ChangeDescription, Execution, Safeguard, submit_with
 use super::credentials::generate_credential;
 use super::{config_change, partner_id};
 use crate::api::endpoint::Endpoint;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::endpoint::bind;
@@ -47,7 +47,7 @@ async fn create(
     service: web::Data<Service>,
     operator: Operator,
     Json(request): Json<NewPartner>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let actor = operator.audit_actor();
     let now = service.clock.now();
     let partner = request.into_partner(now)?;
@@ -88,7 +88,7 @@ async fn create(
 async fn list(
     service: web::Data<Service>,
     ListRequest { page, filter }: ListRequest<PartnerFilter>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let partners = service
         .operator_store
         .partners
@@ -97,7 +97,7 @@ async fn list(
 }
 
 /// `GET /partners/{partner_id}`.
-async fn get(service: web::Data<Service>, partner_id: Id<PartnerId>) -> Result<HttpResponse, ApiError> {
+async fn get(service: web::Data<Service>, partner_id: Id<PartnerId>) -> ApiResult {
     let partner_id = partner_id.parse()?;
     let partner = service
         .operator_store
@@ -126,7 +126,7 @@ async fn change(
     operator: Operator,
     partner_id: Id<PartnerId>,
     Json(patch): Json<PartnerPatch>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let Partner {
         partner_id,
         updated_at,
@@ -190,10 +190,7 @@ impl Change for TermsChange {
         to_description(self.partner_id, self.partner_id, &self.patch)
     }
 
-    async fn carry_out(
-        self,
-        Execution { service, actor, .. }: Execution<'_>,
-    ) -> Result<HttpResponse, ApiError> {
+    async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {
         if let Some(seen) = self.seen {
             let partner = service.operator_store.partners.find(self.partner_id).await?;
             if partner.is_some_and(|partner| partner.updated_at != seen) {

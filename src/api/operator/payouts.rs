@@ -19,7 +19,7 @@ use super::body::OptionalJson;
 use super::change::{Change, ChangeDescription, Execution, submit, to_description};
 use super::decision::decision_error;
 use crate::api::endpoint::Endpoint;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::endpoint::bind;
@@ -46,7 +46,7 @@ pub(super) fn endpoints() -> [Endpoint; payouts::OPERATIONS.len()] {
 async fn list(
     service: web::Data<Service>,
     ListRequest { page, filter }: ListRequest<PayoutSearch>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let payouts = service
         .operator_store
         .payouts
@@ -57,11 +57,7 @@ async fn list(
 }
 
 /// `GET /payouts/{payout_id}`: with the unmasked destination, audited before the response is sent, for operators who may pay.
-async fn get(
-    service: web::Data<Service>,
-    operator: Operator,
-    payout_id: Id<PayoutId>,
-) -> Result<HttpResponse, ApiError> {
+async fn get(service: web::Data<Service>, operator: Operator, payout_id: Id<PayoutId>) -> ApiResult {
     let (partner_id, payout_id) = find(&service, &payout_id).await?;
     let payout = service.operator_store.payouts.find(partner_id, payout_id).await?;
     let mut payout = payout.ok_or_else(PayoutId::not_found)?;
@@ -106,7 +102,7 @@ async fn decide(
     (service, operator, payout_id, OptionalJson(request)): DecisionRequest,
     outcome: PayoutOutcome,
     change: ChangeKind,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     request.decision(outcome)?;
     let (_, payout_id) = find(&service, &payout_id).await?;
     let decision = DecisionOnPayout {
@@ -158,10 +154,7 @@ impl Change for DecisionOnPayout {
         )
     }
 
-    async fn carry_out(
-        self,
-        Execution { service, actor, .. }: Execution<'_>,
-    ) -> Result<HttpResponse, ApiError> {
+    async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {
         let owner = service.operator_store.payouts.find_owner(self.payout_id).await?;
         let command = DecidePayout {
             partner_id: owner.ok_or_else(PayoutId::not_found)?,

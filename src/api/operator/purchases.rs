@@ -10,7 +10,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::decision::ReasonRequest;
 
 use super::body::Json;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::service::Service;
@@ -18,9 +18,8 @@ use crate::service::Service;
 /// `GET /purchases`.
 pub(super) async fn list(
     service: web::Data<Service>,
-    _operator: Operator,
     ListRequest { page, filter }: ListRequest<PurchaseFilter>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let purchases = service
         .operator_store
         .purchases
@@ -29,11 +28,7 @@ pub(super) async fn list(
 }
 
 /// `GET /purchases/{purchase_id}`.
-pub(super) async fn get(
-    service: web::Data<Service>,
-    _operator: Operator,
-    purchase_id: web::Path<String>,
-) -> Result<HttpResponse, ApiError> {
+pub(super) async fn get(service: web::Data<Service>, purchase_id: web::Path<String>) -> ApiResult {
     let purchase_id: Uuid = purchase_id.parse().map_err(|_| not_found())?;
     let purchase = service.operator_store.purchases.find_view(purchase_id).await?;
     Ok(HttpResponse::Ok().json(purchase.ok_or_else(not_found)?))
@@ -45,7 +40,7 @@ pub(super) async fn end(
     operator: Operator,
     purchase_id: web::Path<String>,
     Json(request): Json<ReasonRequest>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let actor = operator.audit_actor();
     let reason = request.validated()?;
     let purchase_id: Uuid = purchase_id.parse().map_err(|_| not_found())?;

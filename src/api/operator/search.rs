@@ -4,17 +4,15 @@ use actix_web::{HttpResponse, web};
 use vouchsafe_domain::search::MAX_RESULTS;
 use vouchsafe_wire::operator::search::{SearchQuery, SearchResults};
 
-use crate::api::error::ApiError;
+use crate::api::error::ApiResult;
 use crate::api::list_request::ValidatedQuery;
-use crate::api::middleware::operator::Operator;
 use crate::service::Service;
 
 /// `GET /search`.
 pub(super) async fn find(
     service: web::Data<Service>,
-    _operator: Operator,
     ValidatedQuery(query): ValidatedQuery<SearchQuery>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let found = service
         .operator_store
         .search

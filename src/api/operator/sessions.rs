@@ -13,7 +13,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::sessions::SignInLink;
 
 use super::account::{check_exists, check_is_account, generate_token};
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::{Operator, check_sessions_permitted};
 use crate::api::path_id::{Id, PathId as _};
@@ -24,7 +24,7 @@ pub(super) async fn list(
     service: web::Data<Service>,
     operator: Operator,
     ListRequest { page, mut filter }: ListRequest<SessionFilter>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     if !operator.has_role(Role::Admin) {
         let name = filter.operator.get_or_insert_with(|| operator.name().clone());
         check_own_or_admin(&operator, operator.is_named(name))?;
@@ -39,7 +39,7 @@ pub(super) async fn end(
     service: web::Data<Service>,
     operator: Operator,
     session_id: Id<OperatorSessionId>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let session_id = session_id.parse()?;
     let operators = &service.operator_store.operators;
     let session = operators.find_session(session_id).await?;
@@ -54,7 +54,7 @@ pub(super) async fn issue_link(
     service: web::Data<Service>,
     operator: Operator,
     name: Id<OperatorName>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     check_sessions_permitted(&service)?;
     check_is_account(&operator)?;
     let name = name.parse()?;

@@ -32,7 +32,7 @@ use vouchsafe_wire::error_code::Code;
 
 use super::account::generate_token;
 use crate::api::body;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::listener_peers::client_address;
 use crate::api::middleware::operator::{
     Operator, SessionOperator, authenticate_page, check_sessions_permitted, find_cookie,
@@ -133,11 +133,7 @@ async fn redeem_link(
     }
 }
 
-async fn try_redeem_link(
-    service: &Service,
-    request: &HttpRequest,
-    payload: web::Payload,
-) -> Result<HttpResponse, ApiError> {
+async fn try_redeem_link(service: &Service, request: &HttpRequest, payload: web::Payload) -> ApiResult {
     check_sessions_permitted(service)?;
     // Another page could otherwise sign a person in to an account of its choice.
     check_same_origin(service, request.headers())?;

@@ -21,7 +21,7 @@ use vouchsafe_wire::operator::vendors::{VendorRequest, VendorWithCircuit};
 use super::body::Json;
 use super::change::{Change, ChangeDescription, Execution, Safeguard, submit_with, to_description};
 use crate::api::endpoint::Endpoint;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, sorted_list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::endpoint::bind;
@@ -43,17 +43,14 @@ pub(super) fn endpoints() -> [Endpoint; vendors::OPERATIONS.len()] {
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// `GET /vendors`.
-async fn list(
-    service: web::Data<Service>,
-    ListRequest { page, .. }: ListRequest,
-) -> Result<HttpResponse, ApiError> {
+async fn list(service: web::Data<Service>, ListRequest { page, .. }: ListRequest) -> ApiResult {
     let vendors = service.operator_store.vendors.list().await?;
     let bodies = vendors.into_iter().map(|vendor| with_circuit(&service, vendor));
     sorted_list_response(&page, bodies.collect(), |body| body.vendor.vendor_id.clone())
 }
 
 /// `GET /vendors/{vendor_id}`.
-async fn get(service: web::Data<Service>, vendor_id: web::Path<String>) -> Result<HttpResponse, ApiError> {
+async fn get(service: web::Data<Service>, vendor_id: web::Path<String>) -> ApiResult {
     let not_found = || {
         ApiError::new(
             Code::VendorNotFound,
@@ -79,7 +76,7 @@ async fn put(
     operator: Operator,
     vendor_id: web::Path<String>,
     Json(request): Json<VendorRequest>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let vendor_id =
         parse_slug(&vendor_id).map_err(|error| ApiError::invalid_field("vendor_id", error.to_string()))?;
     let change = VendorPut {
@@ -155,10 +152,7 @@ impl Change for VendorPut {
         to_description(&self.vendor_id, None, &description)
     }
 
-    async fn carry_out(
-        self,
-        Execution { service, actor, .. }: Execution<'_>,
-    ) -> Result<HttpResponse, ApiError> {
+    async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {
         // The setting may have changed since the request.
         let url = self.check(service).await?;
         let Self { vendor_id, request } = self;

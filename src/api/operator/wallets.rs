@@ -24,7 +24,7 @@ use super::body::Json;
 use super::change::{Change, ChangeDescription, Execution, Safeguard, submit_with, to_description};
 use super::partner_id;
 use crate::api::endpoint::Endpoint;
-use crate::api::error::{ApiError, keyed_request_error};
+use crate::api::error::{ApiError, ApiResult, keyed_request_error};
 use crate::api::ledger;
 use crate::api::list_request::ListRequest;
 use crate::api::middleware::operator::Operator;
@@ -49,9 +49,7 @@ pub(super) fn endpoints() -> [Endpoint; wallets::OPERATIONS.len()] {
 pub(super) type PartnerList<F> = (web::Data<Service>, Operator, Id<PartnerId>, ListRequest<F>);
 
 /// `GET /partners/{partner_id}/wallets`.
-async fn list(
-    (service, _, partner_id, ListRequest { page, .. }): PartnerList<WholeList>,
-) -> Result<HttpResponse, ApiError> {
+async fn list((service, _, partner_id, ListRequest { page, .. }): PartnerList<WholeList>) -> ApiResult {
     let partner_id = partner_id::find(&service, partner_id.parse()?).await?.partner_id;
     ledger::wallets(&service, partner_id, &page).await
 }
@@ -59,7 +57,7 @@ async fn list(
 /// `GET /partners/{partner_id}/transactions`.
 async fn list_transactions(
     (service, _, partner_id, ListRequest { page, filter }): PartnerList<TransactionFilter>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let partner_id = partner_id::find(&service, partner_id.parse()?).await?.partner_id;
     ledger::transactions(&service.operator_store, partner_id, &page, filter).await
 }
@@ -77,7 +75,7 @@ async fn post(
     (service, operator, wallet, Json(request)): Posting,
     kind: LedgerKind,
     change: ChangeKind,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let (partner_id, currency) = wallet.into_inner();
     let partner_id = partner_id.parse().map_err(|_| PartnerId::not_found())?;
     let partner_id = partner_id::find(&service, partner_id).await?.partner_id;
@@ -125,10 +123,7 @@ impl Change for WalletPosting {
         )
     }
 
-    async fn carry_out(
-        self,
-        Execution { service, actor, .. }: Execution<'_>,
-    ) -> Result<HttpResponse, ApiError> {
+    async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {
         let (amount, reference) = self.request.validate(self.currency, self.kind)?;
         let money = amount.of(self.currency);
         let command = build_posting(
@@ -177,7 +172,7 @@ fn posting_fingerprint(
     fingerprints.fingerprint(kind.into_str(), &amount, reference.as_bytes())
 }
 
-async fn post_entry(service: &Service, command: TopUp) -> Result<HttpResponse, ApiError> {
+async fn post_entry(service: &Service, command: TopUp) -> ApiResult {
     let partner_id = command.partner_id;
     let result = vouchsafe_actors::flows::top_up(&service.engine, command)
         .await

@@ -12,7 +12,7 @@ use vouchsafe_wire::operator::webhooks::{DeliveryWithPayload, WebhookOfPartner};
 use vouchsafe_wire::partner::webhooks::request::ReplayEventsBody;
 
 use crate::api::endpoint::Endpoint;
-use crate::api::error::ApiError;
+use crate::api::error::ApiResult;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
@@ -38,9 +38,8 @@ pub(super) fn endpoints() -> [Endpoint; operations::OPERATIONS.len()] {
 /// `GET /webhooks`.
 async fn list_webhooks(
     service: web::Data<Service>,
-    _operator: Operator,
     ListRequest { page, filter }: ListRequest<WebhookFilter>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let endpoints = service
         .operator_store
         .webhooks
@@ -50,11 +49,7 @@ async fn list_webhooks(
 }
 
 /// `GET /webhooks/{webhook_id}`.
-async fn get_webhook(
-    service: web::Data<Service>,
-    _operator: Operator,
-    webhook_id: Id<WebhookId>,
-) -> Result<HttpResponse, ApiError> {
+async fn get_webhook(service: web::Data<Service>, webhook_id: Id<WebhookId>) -> ApiResult {
     let webhook_id = webhook_id.parse()?;
     let webhook = service.operator_store.webhooks.find(None, webhook_id).await?;
     let webhook = webhook.ok_or_else(WebhookId::not_found)?;
@@ -62,11 +57,7 @@ async fn get_webhook(
 }
 
 /// `POST /webhooks/{webhook_id}/enable`: enables the endpoint and retries its waiting deliveries at once.
-async fn enable(
-    service: web::Data<Service>,
-    operator: Operator,
-    webhook_id: Id<WebhookId>,
-) -> Result<HttpResponse, ApiError> {
+async fn enable(service: web::Data<Service>, operator: Operator, webhook_id: Id<WebhookId>) -> ApiResult {
     let actor = operator.audit_actor();
     let webhook_id = webhook_id.parse()?;
     let enabled = service.operator_store.webhooks.enable(webhook_id, actor).await?;
@@ -76,11 +67,7 @@ async fn enable(
 }
 
 /// `POST /webhooks/{webhook_id}/retry`: attempts everything that waits at once, also while the endpoint fails.
-async fn retry(
-    service: web::Data<Service>,
-    operator: Operator,
-    webhook_id: Id<WebhookId>,
-) -> Result<HttpResponse, ApiError> {
+async fn retry(service: web::Data<Service>, operator: Operator, webhook_id: Id<WebhookId>) -> ApiResult {
     let actor = operator.audit_actor();
     let webhook_id = webhook_id.parse()?;
     let webhook = service
@@ -99,7 +86,7 @@ async fn replay_events(
     operator: Operator,
     webhook_id: Id<WebhookId>,
     Json(body): Json<ReplayEventsBody>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let actor = operator.audit_actor();
     let webhook_id = webhook_id.parse()?;
     let replay_request = body.validate(service.clock.now())?;
@@ -115,10 +102,9 @@ async fn replay_events(
 /// `GET /webhooks/{webhook_id}/deliveries`.
 async fn list_attempts(
     service: web::Data<Service>,
-    _operator: Operator,
     webhook_id: Id<WebhookId>,
     ListRequest { page, filter }: ListRequest<AttemptFilter>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let webhook_id = webhook_id.parse()?;
     let webhook = service.operator_store.webhooks.find(None, webhook_id).await?;
     webhook.ok_or_else(WebhookId::not_found)?;
@@ -135,9 +121,8 @@ async fn list_attempts(
 /// `GET /deliveries`.
 async fn list_deliveries(
     service: web::Data<Service>,
-    _operator: Operator,
     ListRequest { page, filter }: ListRequest<DeliveryFilter>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let deliveries = service
         .operator_store
         .deliveries
@@ -146,11 +131,7 @@ async fn list_deliveries(
 }
 
 /// `GET /deliveries/{delivery_id}`.
-async fn get_delivery(
-    service: web::Data<Service>,
-    _operator: Operator,
-    delivery_id: Id<DeliveryId>,
-) -> Result<HttpResponse, ApiError> {
+async fn get_delivery(service: web::Data<Service>, delivery_id: Id<DeliveryId>) -> ApiResult {
     let delivery_id = delivery_id.parse()?;
     let found = service
         .operator_store
@@ -163,11 +144,7 @@ async fn get_delivery(
 }
 
 /// `POST /deliveries/{delivery_id}/replay`: sends the delivery again, with a new retry window of 24 hours.
-async fn replay(
-    service: web::Data<Service>,
-    operator: Operator,
-    delivery_id: Id<DeliveryId>,
-) -> Result<HttpResponse, ApiError> {
+async fn replay(service: web::Data<Service>, operator: Operator, delivery_id: Id<DeliveryId>) -> ApiResult {
     let actor = operator.audit_actor();
     let delivery_id = delivery_id.parse()?;
     let replayed = service

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, web};
 use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::partner::categories::CategoryBody;
 
-use crate::api::error::ApiError;
+use crate::api::error::ApiResult;
 use crate::api::etag;
 use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::service::Service;
@@ -15,7 +15,7 @@ pub(super) async fn list(
     service: web::Data<Service>,
     AuthenticatedList { caller, page, .. }: AuthenticatedList<WholeList>,
     request: HttpRequest,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let after = page.after::<String>()?;
     let assortment = service.catalogue.assortment_for(caller.partner.scope.as_ref());
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

@@ -7,15 +7,12 @@ use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::certification::Certification;
 
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::service::Service;
 use vouchsafe_certification::evaluate;
 
-pub(super) async fn get(
-    service: web::Data<Service>,
-    caller: AuthenticatedCaller,
-) -> Result<HttpResponse, ApiError> {
+pub(super) async fn get(service: web::Data<Service>, caller: AuthenticatedCaller) -> ApiResult {
     require_sandbox(&service)?;
     let body = evaluate_partner(&service, caller.partner_id()).await?;
     Ok(HttpResponse::Ok().json(body))

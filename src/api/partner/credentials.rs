@@ -4,21 +4,18 @@
 //! After a lost response the client repeats the request with the same credential: a new credential that was never used is
 //! revoked and another one is created. A repetition may bring the expiry forward but never postpones it.
 
-use actix_web::{HttpResponse, web};
+use actix_web::web;
 use vouchsafe_store::MAX_LIVE_CREDENTIALS;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::credentials::parse_overlap;
 
 use crate::api::credential_rotation::{self, PreviousCredential, RotationRefusal};
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::authentication::{Auth, VerifiedRequest, partner_suspended};
 use crate::service::Service;
 
 /// The body is optional.
-pub(super) async fn rotate(
-    service: web::Data<Service>,
-    signed: VerifiedRequest<Auth>,
-) -> Result<HttpResponse, ApiError> {
+pub(super) async fn rotate(service: web::Data<Service>, signed: VerifiedRequest<Auth>) -> ApiResult {
     let previous = PreviousCredential {
         credential_id: signed.caller.credential_id,
         partner_id: signed.caller.partner_id(),

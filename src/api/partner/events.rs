@@ -11,14 +11,14 @@ use vouchsafe_store::{FEED_DAYS, FeedPosition};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::events::EventFilter;
 
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::service::Service;
 
 pub(super) async fn list(
     service: web::Data<Service>,
     AuthenticatedList { caller, page, filter }: AuthenticatedList<EventFilter>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let cursor: Option<EventId> = page.after()?;
     let after = match cursor {
         Some(event_id) => Some(event_id),

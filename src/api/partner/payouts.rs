@@ -15,7 +15,7 @@ use vouchsafe_wire::partner::payouts::body::PayoutBody;
 use vouchsafe_wire::partner::payouts::request::{self, RequestedPayout};
 
 use super::idempotency::{KeyedRequest, into_parts, stored_response};
-use crate::api::error::{ApiError, keyed_request_error};
+use crate::api::error::{ApiError, ApiResult, keyed_request_error};
 use crate::api::header::header_value;
 use crate::api::list_request::list_response;
 use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
@@ -26,7 +26,7 @@ pub(super) async fn request(
     service: web::Data<Service>,
     request: HttpRequest,
     signed: VerifiedRequest<General>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let partner_id = signed.caller.partner_id();
     let keyed = KeyedRequest::new(
         &service,
@@ -62,7 +62,7 @@ fn location(body: &[u8]) -> Option<HeaderValue> {
 pub(super) async fn list(
     service: web::Data<Service>,
     AuthenticatedList { caller, page, filter }: AuthenticatedList<PayoutFilter>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let search = PayoutSearch {
         partner_id: Some(caller.partner_id()),
         filter,
@@ -80,7 +80,7 @@ pub(super) async fn get(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
     payout_id: web::Path<String>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let payout_id = payout_id.parse().map_err(|_| not_found())?;
     let payout = service
         .partner_store

@@ -1,11 +1,11 @@
 //! `/products`: the partner's catalogue with availability.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, web};
 use vouchsafe_domain::product::{Product, ProductId};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::products::{ProductBody, ProductFilter};
 
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::etag;
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::api::partner::authenticated_list::AuthenticatedList;
@@ -15,7 +15,7 @@ pub(super) async fn list(
     service: web::Data<Service>,
     AuthenticatedList { caller, page, filter }: AuthenticatedList<ProductFilter>,
     request: HttpRequest,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let assortment = service.catalogue.assortment_for(caller.partner.scope.as_ref());
     let mut products: Vec<&Product> = assortment
         .products()
@@ -40,7 +40,7 @@ pub(super) async fn get(
     caller: AuthenticatedCaller,
     product_id: web::Path<String>,
     request: HttpRequest,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let not_found = || {
         ApiError::new(
             Code::ProductNotFound,

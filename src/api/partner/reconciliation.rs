@@ -12,7 +12,7 @@ use vouchsafe_wire::partner::reconciliation::{
 };
 
 use crate::api::endpoint::Endpoint;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::api::partner::endpoint::bind;
 use crate::service::Service;
@@ -30,11 +30,7 @@ pub(super) fn is_preview_on(request: &GuardContext<'_>) -> bool {
 }
 
 /// `GET /reconciliation/{date}`.
-async fn get(
-    service: web::Data<Service>,
-    caller: AuthenticatedCaller,
-    date: web::Path<String>,
-) -> Result<HttpResponse, ApiError> {
+async fn get(service: web::Data<Service>, caller: AuthenticatedCaller, date: web::Path<String>) -> ApiResult {
     let day = parse_date(&date)?;
     let found = service
         .partner_store

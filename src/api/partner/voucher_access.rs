@@ -1,13 +1,13 @@
 //! `GET /orders/{order_id}/vouchers/access`: the reads of an order's codes, newest first, from the audit log.
 
-use actix_web::{HttpResponse, web};
+use actix_web::web;
 use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::audit_log::AuditFilter;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_wire::partner::voucher_access::VoucherAccess;
 
 use super::orders;
-use crate::api::error::ApiError;
+use crate::api::error::ApiResult;
 use crate::api::list_request::list_response;
 use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::api::path_id::Id;
@@ -17,7 +17,7 @@ pub(super) async fn list(
     service: web::Data<Service>,
     AuthenticatedList { caller, page, .. }: AuthenticatedList,
     order_id: Id<OrderId>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let (partner_id, order_id) = (caller.partner_id(), order_id.parse()?);
     let status = service
         .partner_store

@@ -16,7 +16,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::vouchers::{VoucherCodeBody, VoucherCodesBody};
 
 use super::orders;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::authentication::{VerifiedRequest, Vouchers};
 use crate::api::path_id::Id;
 use crate::api::request_outcome::{self, RequestOutcome};
@@ -27,7 +27,7 @@ pub(super) async fn get(
     request: HttpRequest,
     signed: VerifiedRequest<Vouchers>,
     order_id: Id<OrderId>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let order_id = order_id.parse()?;
     let retrieval = CodeRetrieval {
         partner_id: signed.caller.partner_id(),

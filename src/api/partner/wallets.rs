@@ -1,9 +1,9 @@
 //! `GET /wallets`: a partner's balances and pending amounts.
 
-use actix_web::{HttpResponse, web};
+use actix_web::web;
 use vouchsafe_wire::filter::WholeList;
 
-use crate::api::error::ApiError;
+use crate::api::error::ApiResult;
 use crate::api::ledger;
 use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::service::Service;
@@ -11,6 +11,6 @@ use crate::service::Service;
 pub(super) async fn list(
     service: web::Data<Service>,
     AuthenticatedList { caller, page, .. }: AuthenticatedList<WholeList>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     ledger::wallets(&service, caller.partner_id(), &page).await
 }

@@ -17,7 +17,7 @@ use vouchsafe_wire::operator::decision::ReasonRequest;
 use vouchsafe_wire::operator::orders::OrderOfPartner;
 
 use super::{find, find_by_id, order_body};
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
 use crate::api::operator::change::{Change, ChangeDescription, Execution, submit, to_description};
@@ -32,7 +32,7 @@ pub(in crate::api::operator) type DecisionRequest =
 /// `POST /orders/{order_id}/approve`.
 pub(in crate::api::operator) async fn approve(
     (service, operator, order_id, Json(request)): DecisionRequest,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     request.validated()?;
     let order_id = find(&service, &order_id).await?.order_id;
     let approval = OrderApproval { order_id, request };
@@ -69,10 +69,7 @@ impl Change for OrderApproval {
         )
     }
 
-    async fn carry_out(
-        self,
-        Execution { service, actor, .. }: Execution<'_>,
-    ) -> Result<HttpResponse, ApiError> {
+    async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {
         decide(service, self.order_id, true, &self.request, actor).await
     }
 }
@@ -80,7 +77,7 @@ impl Change for OrderApproval {
 /// `POST /orders/{order_id}/reject`.
 pub(in crate::api::operator) async fn reject(
     (service, operator, order_id, Json(request)): DecisionRequest,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let order_id = find(&service, &order_id).await?.order_id;
     decide(&service, order_id, false, &request, operator.audit_actor()).await
 }
@@ -91,7 +88,7 @@ async fn decide(
     approved: bool,
     request: &ReasonRequest,
     actor: AuditActor,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let reason = request.validated()?;
     let command = DecideOrder {
         partner_id: find_by_id(service, order_id).await?.partner_id,
@@ -109,7 +106,7 @@ async fn decide(
 /// `POST /orders/{order_id}/cancel`.
 pub(in crate::api::operator) async fn cancel(
     (service, operator, order_id, Json(request)): DecisionRequest,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let operator = operator.audit_actor();
     let reason = request.validated()?;
     let order = find(&service, &order_id).await?;

@@ -1,24 +1,22 @@
 //! `GET /orders/{order_id}/events`: what the partner's webhooks and event feed say about an order.
 
-use actix_web::{HttpResponse, web};
+use actix_web::web;
 use vouchsafe_domain::delivery::CommittedEvents;
 use vouchsafe_domain::envelope::{Envelope, EventData};
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_wire::error_code::Code;
 
 use super::find;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
-use crate::api::middleware::operator::Operator;
 use crate::api::path_id::Id;
 use crate::service::Service;
 
 pub(in crate::api::operator) async fn list_events(
     service: web::Data<Service>,
-    _operator: Operator,
     order_id: Id<OrderId>,
     ListRequest { page, .. }: ListRequest,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let order = find(&service, &order_id).await?;
     let after: u32 = page.after()?.unwrap_or(0);
     let commits = service.operator_store.orders.list_events(

@@ -27,7 +27,7 @@ use vouchsafe_wire::operator::orders::fulfil::{FulfilReport, FulfilRequest};
 use vouchsafe_wire::operator::stock::row::{CODE_CONFLICT, VoucherRow};
 
 use super::{find, find_by_id, order_body};
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
 use crate::api::operator::change::{Change, ChangeDescription, Execution, submit, to_description};
@@ -49,7 +49,7 @@ pub(in crate::api::operator) async fn fulfil(
     operator: Operator,
     order_id: Id<OrderId>,
     Json(request): Json<FulfilRequest>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let order = find(&service, &order_id).await?;
     parse_rows(&service, &request, &order)?;
     let order_id = order.order_id;
@@ -104,10 +104,7 @@ impl Change for Fulfilment {
         )
     }
 
-    async fn carry_out(
-        self,
-        Execution { service, actor, .. }: Execution<'_>,
-    ) -> Result<HttpResponse, ApiError> {
+    async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {
         store_and_deliver(service, self.order_id, &self.request, actor).await
     }
 }
@@ -117,7 +114,7 @@ async fn store_and_deliver(
     order_id: OrderId,
     request: &FulfilRequest,
     actor: AuditActor,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let order = find_by_id(service, order_id).await?;
     let (product, sku, rows) = parse_rows(service, request, &order)?;
     let total = rows.len() as u64;

@@ -5,7 +5,7 @@ use vouchsafe_domain::ids::DriftId;
 use vouchsafe_domain::reconciliation::drift::{DriftFilter, ResolveDriftRequest};
 use vouchsafe_wire::operator::reconciliation::drifts::{DriftBody, ResolveRequest};
 
-use crate::api::error::ApiError;
+use crate::api::error::ApiResult;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
@@ -15,9 +15,8 @@ use crate::service::Service;
 /// `GET /drifts`.
 pub(in crate::api::operator) async fn list(
     service: web::Data<Service>,
-    _operator: Operator,
     ListRequest { page, filter }: ListRequest<DriftFilter>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let drifts = service
         .operator_store
         .drifts
@@ -32,7 +31,7 @@ pub(in crate::api::operator) async fn resolve(
     operator: Operator,
     drift_id: Id<DriftId>,
     Json(request): Json<ResolveRequest>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let actor = operator.audit_actor();
     let resolution = request.validate_resolution()?;
     let resolve_request = ResolveDriftRequest {

@@ -14,7 +14,7 @@ use vouchsafe_wire::partner::reconciliation::parse_date;
 
 use super::body::OptionalJson;
 use crate::api::endpoint::Endpoint;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::endpoint::bind;
@@ -33,11 +33,7 @@ pub(super) fn endpoints() -> [Endpoint; reconciliation::OPERATIONS.len()] {
 }
 
 /// `GET /reconciliation`.
-async fn list(
-    service: web::Data<Service>,
-    _operator: Operator,
-    ListRequest { page, .. }: ListRequest,
-) -> Result<HttpResponse, ApiError> {
+async fn list(service: web::Data<Service>, ListRequest { page, .. }: ListRequest) -> ApiResult {
     let before: Option<String> = page.after()?;
     let before = before.map(|text| parse_date(&text)).transpose()?;
     let days = service
@@ -48,11 +44,7 @@ async fn list(
 }
 
 /// `GET /reconciliation/{date}`.
-async fn get(
-    service: web::Data<Service>,
-    _operator: Operator,
-    date: web::Path<String>,
-) -> Result<HttpResponse, ApiError> {
+async fn get(service: web::Data<Service>, date: web::Path<String>) -> ApiResult {
     let day = parse_date(&date)?;
     let body = find_day(&service, day).await?;
     Ok(HttpResponse::Ok().json(body.ok_or_else(|| not_found(day))?))
@@ -76,7 +68,7 @@ async fn run(
     operator: Operator,
     date: web::Path<String>,
     OptionalJson(request): OptionalJson<RunRequest>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let actor = operator.audit_actor();
     let day = parse_started_day(&service, &date).await?.0;
     let vendors = resolve_vendors(&service, request).await?;

@@ -17,7 +17,7 @@ use vouchsafe_wire::operator::reconciliation::records::RecordReader;
 
 use super::{find_day, parse_started_day};
 use crate::api::body::{check_not_compressed, incomplete, media_type};
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::parse_query;
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::line_blocks::LineBlocks;
@@ -30,7 +30,7 @@ pub(in crate::api::operator) async fn upload(
     date: web::Path<String>,
     request: HttpRequest,
     payload: web::Payload,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let actor = operator.audit_actor();
     check_not_compressed(request.headers())?;
     if media_type(request.headers()).as_deref() != Some("text/csv") {

@@ -28,7 +28,7 @@ use vouchsafe_wire::operator::table::reader::Format;
 
 use super::ingest::{self, CodeState, KnownCodes};
 use crate::api::body::{check_not_compressed, media_type};
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::parse_query;
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::catalogue::product_not_found;
@@ -41,7 +41,7 @@ pub(in crate::api::operator) async fn import(
     operator: Operator,
     request: HttpRequest,
     payload: web::Payload,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let actor = operator.audit_actor();
     check_not_compressed(request.headers())?;
     let format = match media_type(request.headers()).as_deref() {

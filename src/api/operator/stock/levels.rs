@@ -1,21 +1,19 @@
 //! `GET /stock` and `/stock/expiries`: stock levels by SKU, and available vouchers by month of expiry.
 
-use actix_web::{HttpResponse, web};
+use actix_web::web;
 use vouchsafe_domain::stock::level::{SoldBaseline, StockLevel};
 use vouchsafe_wire::operator::stock::expiries::StockExpiry;
 use vouchsafe_wire::operator::stock::level::{LevelBody, LevelFilter, SkuCursor};
 
-use crate::api::error::ApiError;
+use crate::api::error::ApiResult;
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
-use crate::api::middleware::operator::Operator;
 use crate::service::Service;
 
 /// `GET /stock`.
 pub(in crate::api::operator) async fn list_levels(
     service: web::Data<Service>,
-    _operator: Operator,
     ListRequest { page, filter }: ListRequest<LevelFilter>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let after: Option<SkuCursor> = page.after()?;
     let after = after.map(|key| (key.product_id, key.denomination));
     let stock = &service.operator_store.stock;
@@ -36,9 +34,8 @@ pub(in crate::api::operator) async fn list_levels(
 /// `GET /stock/expiries`.
 pub(in crate::api::operator) async fn list_expiries(
     service: web::Data<Service>,
-    _operator: Operator,
     ListRequest { page, filter }: ListRequest<LevelFilter>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let stock = &service.operator_store.stock;
     let expiries = StockExpiry::list(stock.count_by_expiry(filter.product_id).await?);
     sorted_list_response(&page, expiries, StockExpiry::cursor)

@@ -11,7 +11,7 @@ use vouchsafe_wire::operator::stock::quarantine::{
 };
 
 use super::ingest;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
 use crate::api::operator::catalogue::product_not_found;
@@ -22,7 +22,7 @@ pub(in crate::api::operator) async fn quarantine(
     service: web::Data<Service>,
     operator: Operator,
     Json(request): Json<QuarantineRequest>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let reason = request.validate_reason()?;
     let quarantine = &service.operator_store.quarantine;
     quarantine.start(reason, operator.audit_actor()).await?;
@@ -37,7 +37,7 @@ pub(in crate::api::operator) async fn withdraw_sold(
     service: web::Data<Service>,
     operator: Operator,
     Json(request): Json<SoldRequest>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let reason = request.validate_reason()?;
     let names = request.names()?;
     let is_code: Vec<bool> = names
@@ -86,7 +86,7 @@ pub(in crate::api::operator) async fn release(
     service: web::Data<Service>,
     operator: Operator,
     Json(request): Json<ReleaseRequest>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let reason = request.validate_reason()?;
     let kept = request
         .except

@@ -7,7 +7,7 @@ use vouchsafe_wire::operator::stock::import::parse_amount;
 use vouchsafe_wire::operator::stock::void::{VoidReport, VoidRequest, VoidSelection};
 
 use super::ingest;
-use crate::api::error::ApiError;
+use crate::api::error::ApiResult;
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
 use crate::api::operator::catalogue::product_not_found;
@@ -18,7 +18,7 @@ pub(in crate::api::operator) async fn void(
     service: web::Data<Service>,
     operator: Operator,
     Json(request): Json<VoidRequest>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let actor = operator.audit_actor();
     let reason = request.validate_reason()?;
     let catalogue = service.catalogue.current();

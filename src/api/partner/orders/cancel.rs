@@ -10,7 +10,7 @@ use vouchsafe_wire::partner::orders::cancel::parse_reason;
 use vouchsafe_wire::partner::orders::cap_error::CapError;
 
 use super::not_found;
-use crate::api::error::{ApiError, keyed_request_error};
+use crate::api::error::{ApiError, ApiResult, keyed_request_error};
 use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::api::path_id::Id;
 use crate::service::Service;
@@ -20,7 +20,7 @@ pub(in crate::api::partner) async fn cancel(
     service: web::Data<Service>,
     order_id: Id<OrderId>,
     signed: VerifiedRequest<General>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let order_id = order_id.parse()?;
     let partner = &signed.caller.partner;
     let command = CancelOrder {

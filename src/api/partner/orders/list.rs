@@ -1,12 +1,12 @@
 //! `GET /orders`: list of a partner's orders, newest first, in the representation of `GET /orders/{order_id}`.
 
-use actix_web::{HttpResponse, web};
+use actix_web::web;
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::order::filter::{OrderFilter, OrderSearch};
 use vouchsafe_wire::page::PageEntries;
 use vouchsafe_wire::partner::orders::body::OrderBody;
 
-use crate::api::error::ApiError;
+use crate::api::error::ApiResult;
 use crate::api::list_request::list_orders;
 use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::service::Service;
@@ -14,7 +14,7 @@ use crate::service::Service;
 pub(in crate::api::partner) async fn list(
     service: web::Data<Service>,
     AuthenticatedList { caller, page, filter }: AuthenticatedList<OrderFilter>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let search = OrderSearch {
         partner_id: Some(caller.partner_id()),
         filter,

@@ -23,7 +23,7 @@ use vouchsafe_wire::partner::orders::request;
 use vouchsafe_wire::preference::{PREFER, PREFERENCE_APPLIED, WaitPreference};
 
 use super::idempotency::{KeyedRequest, into_parts, stored_response};
-use crate::api::error::{ApiError, keyed_request_error};
+use crate::api::error::{ApiError, ApiResult, keyed_request_error};
 use crate::api::header::header_value;
 use crate::api::middleware::authentication::{AuthenticatedCaller, Orders, VerifiedRequest};
 use crate::api::middleware::sandbox_observer;
@@ -35,7 +35,7 @@ pub(super) async fn place(
     service: web::Data<Service>,
     request: HttpRequest,
     signed: VerifiedRequest<Orders>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let partner_id = signed.caller.partner_id();
     sandbox_observer::check_available(&service, partner_id)?;
     let keyed = KeyedRequest::new(
@@ -104,7 +104,7 @@ pub(super) async fn get(
     caller: AuthenticatedCaller,
     order_id: Id<OrderId>,
     request: HttpRequest,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let order_id = order_id.parse()?;
     let preferences = request.headers().get_all(PREFER);
     let requested = WaitPreference::requested(preferences.filter_map(|line| line.to_str().ok()));

@@ -3,17 +3,14 @@
 use actix_web::{HttpResponse, web};
 use vouchsafe_wire::partner::sandbox::{FaultBody, parse_fault};
 
-use crate::api::error::ApiError;
+use crate::api::error::ApiResult;
 use crate::api::list_request::sorted_list_response;
 use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::service::Service;
 
 /// Requests a fault, instead of an earlier one of its kind.
-pub(super) async fn put(
-    service: web::Data<Service>,
-    signed: VerifiedRequest<General>,
-) -> Result<HttpResponse, ApiError> {
+pub(super) async fn put(service: web::Data<Service>, signed: VerifiedRequest<General>) -> ApiResult {
     let fault = parse_fault(&signed.body, service.clock.now())?;
     service
         .sandbox_faults
@@ -24,7 +21,7 @@ pub(super) async fn put(
 pub(super) async fn list(
     service: web::Data<Service>,
     AuthenticatedList { caller, page, .. }: AuthenticatedList,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let faults = service
         .sandbox_faults
         .list(caller.partner_id(), service.clock.now());

@@ -12,7 +12,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::orders::body::OrderBody;
 use vouchsafe_wire::partner::sandbox::parse_quantity;
 
-use crate::api::error::{ApiError, keyed_request_error};
+use crate::api::error::{ApiError, ApiResult, keyed_request_error};
 use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::api::partner::orders::not_found;
 use crate::api::path_id::Id;
@@ -28,15 +28,15 @@ const CLAIM_PAUSE: Duration = Duration::from_millis(50);
 
 type OrderRequest = (web::Data<Service>, Id<OrderId>, VerifiedRequest<General>);
 
-pub(super) async fn approve(request: OrderRequest) -> Result<HttpResponse, ApiError> {
+pub(super) async fn approve(request: OrderRequest) -> ApiResult {
     decide(request, true).await
 }
 
-pub(super) async fn reject(request: OrderRequest) -> Result<HttpResponse, ApiError> {
+pub(super) async fn reject(request: OrderRequest) -> ApiResult {
     decide(request, false).await
 }
 
-async fn decide((service, order_id, signed): OrderRequest, approved: bool) -> Result<HttpResponse, ApiError> {
+async fn decide((service, order_id, signed): OrderRequest, approved: bool) -> ApiResult {
     let order_id = order_id.parse()?;
     let command = DecideOrder {
         partner_id: signed.caller.partner_id(),
@@ -58,7 +58,7 @@ async fn decide((service, order_id, signed): OrderRequest, approved: bool) -> Re
 }
 
 /// Makes the mock vendor deliver the next vouchers.
-pub(super) async fn advance((service, order_id, signed): OrderRequest) -> Result<HttpResponse, ApiError> {
+pub(super) async fn advance((service, order_id, signed): OrderRequest) -> ApiResult {
     let order_id = order_id.parse()?;
     let quantity = parse_quantity(&signed.body)?;
     let order = start(&service, signed.caller.partner_id(), order_id).await?;
@@ -74,7 +74,7 @@ pub(super) async fn advance((service, order_id, signed): OrderRequest) -> Result
 }
 
 /// Makes the mock vendor refuse the rest, which is refunded.
-pub(super) async fn fail((service, order_id, signed): OrderRequest) -> Result<HttpResponse, ApiError> {
+pub(super) async fn fail((service, order_id, signed): OrderRequest) -> ApiResult {
     let order_id = order_id.parse()?;
     let partner_id = signed.caller.partner_id();
     let order = start(&service, partner_id, order_id).await?;
@@ -136,7 +136,7 @@ async fn force(service: &Service, purchase_id: Uuid, forced: ForcedResponse) -> 
 }
 
 /// The order after the vendor's responses; 409 if they left it as it was `before`.
-async fn respond(service: &Service, before: &Order) -> Result<HttpResponse, ApiError> {
+async fn respond(service: &Service, before: &Order) -> ApiResult {
     let order = find(service, before.partner_id, before.order_id).await?;
     if !order.closed && order.lines == before.lines {
         let message = "the vendor of the order responds to its operators only; order a product of the vendor mock, such as \

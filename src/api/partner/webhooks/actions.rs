@@ -10,7 +10,7 @@ use vouchsafe_wire::partner::webhooks::replay::WebhookReplay;
 use vouchsafe_wire::partner::webhooks::request;
 
 use super::{generate_secret, with_secret};
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
@@ -20,7 +20,7 @@ pub(in crate::api::partner) async fn rotate(
     service: web::Data<Service>,
     webhook_id: Id<WebhookId>,
     signed: VerifiedRequest<General>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let webhook_id = webhook_id.parse()?;
     let partner_id = signed.caller.partner_id();
     let overlap_s = request::parse_overlap(&signed.body)?;
@@ -53,7 +53,7 @@ pub(in crate::api::partner) async fn retry(
     service: web::Data<Service>,
     webhook_id: Id<WebhookId>,
     signed: VerifiedRequest<General>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let webhook_id = webhook_id.parse()?;
     let (partner_id, actor) = (signed.caller.partner_id(), signed.caller.audit_actor());
     let webhook = service
@@ -80,7 +80,7 @@ pub(in crate::api::partner) async fn replay(
     service: web::Data<Service>,
     webhook_id: Id<WebhookId>,
     signed: VerifiedRequest<General>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let webhook_id = webhook_id.parse()?;
     let replay_request = request::parse_replay(&signed.body, service.clock.now())?;
     let (partner_id, actor) = (signed.caller.partner_id(), signed.caller.audit_actor());
@@ -97,7 +97,7 @@ pub(in crate::api) async fn replay_response(
     service: &Service,
     webhook_id: WebhookId,
     replayed: ReplayOutcome,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     match replayed {
         ReplayOutcome::Scheduled(replayed) => {
             service.deliveries.wake(webhook_id).await;

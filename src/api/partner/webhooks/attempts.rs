@@ -1,13 +1,13 @@
 //! `GET /webhooks/{webhook_id}/deliveries`: the log of an endpoint's delivery attempts, newest first.
 
-use actix_web::{HttpResponse, web};
+use actix_web::web;
 use time::OffsetDateTime;
 use vouchsafe_domain::delivery::attempt::AttemptFilter;
 use vouchsafe_domain::ids::WebhookId;
 use vouchsafe_store::PgStore;
 use vouchsafe_wire::page::PageRequest;
 
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::list_response;
 use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::api::path_id::{Id, PathId as _};
@@ -17,7 +17,7 @@ pub(in crate::api::partner) async fn list(
     service: web::Data<Service>,
     webhook_id: Id<WebhookId>,
     AuthenticatedList { caller, page, filter }: AuthenticatedList<AttemptFilter>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let webhook_id = webhook_id.parse()?;
     let store = &service.partner_store;
     let own = store
@@ -35,7 +35,7 @@ pub(in crate::api) async fn attempts_response(
     page: &PageRequest,
     filter: AttemptFilter,
     now: OffsetDateTime,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     if !filter.is_bounded(now) {
         let message = "`event` and `outcome=delivered` need `from`, at most two days before `to` or now";
         return Err(ApiError::invalid_field("from", message));

@@ -22,7 +22,7 @@ pub(super) use self::actions::{replay, retry, rotate};
 pub(in crate::api) use self::attempts::attempts_response;
 pub(super) use self::attempts::list as list_attempts;
 pub(super) use self::test::test;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::list_response;
 use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::api::partner::authenticated_list::AuthenticatedList;
@@ -30,10 +30,7 @@ use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
 
 /// Registers an endpoint, or updates the one with this id or URL.
-pub(super) async fn put(
-    service: web::Data<Service>,
-    signed: VerifiedRequest<General>,
-) -> Result<HttpResponse, ApiError> {
+pub(super) async fn put(service: web::Data<Service>, signed: VerifiedRequest<General>) -> ApiResult {
     let requested = request::parse(&signed.body)?;
     let url = match &requested.url {
         None => None,
@@ -91,7 +88,7 @@ fn with_secret(mut response: HttpResponseBuilder, webhook: &Webhook, secret: &We
 pub(super) async fn list(
     service: web::Data<Service>,
     AuthenticatedList { caller, page, .. }: AuthenticatedList,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let after: Option<WebhookId> = page.after()?;
     let mut webhooks = service
         .partner_store
@@ -107,7 +104,7 @@ pub(super) async fn remove(
     service: web::Data<Service>,
     webhook_id: Id<WebhookId>,
     signed: VerifiedRequest<General>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let webhook_id = webhook_id.parse()?;
     let partner_id = signed.caller.partner_id();
     let actor = signed.caller.audit_actor();

@@ -19,7 +19,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::webhooks::request;
 use vouchsafe_wire::partner::webhooks::test::{TestAttempts, TestResultBody, is_accepted};
 
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::api::path_id::{Id, PathId as _};
 use crate::api::request_outcome::{self, RequestOutcome, WebhookTest};
@@ -31,7 +31,7 @@ pub(in crate::api::partner) async fn test(
     webhook_id: Id<WebhookId>,
     request: HttpRequest,
     signed: VerifiedRequest<General>,
-) -> Result<HttpResponse, ApiError> {
+) -> ApiResult {
     let webhook_id = webhook_id.parse()?;
     let partner_id = signed.caller.partner_id();
     let event = request::parse_test_event(&signed.body)?;
