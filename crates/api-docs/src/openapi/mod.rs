@@ -25,6 +25,7 @@ use utoipa::openapi::{
 pub use description::Description;
 pub use header::ResponseHeader;
 pub use operation::{Operation, PathParameter};
+pub(crate) use parameter::path_parameters;
 pub use parameter::{date, text};
 pub use response::OperationResponse;
 pub use schemas::Schemas;

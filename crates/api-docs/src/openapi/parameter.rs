@@ -4,6 +4,15 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{Object, RefOr, Required, Schema};
 
+/// A table of path parameters: name, description, schema, and the error of an ID without an object.
+macro_rules! path_parameters {
+    ($($name:literal, $description:literal, $schema:expr $(, $code:ident)?;)+) => {
+        &[$(($name, $description, $schema, &[$(Code::$code)?])),+]
+    };
+}
+
+pub(crate) use path_parameters;
+
 /// Any text, without an example.
 pub(super) fn any_text() -> Object {
     Object::with_type(Type::String)

@@ -28,7 +28,9 @@ use vouchsafe_wire::operation;
 use vouchsafe_wire::operator::actors::ActorKind;
 use vouchsafe_wire::operator::operation::{self as wire, ADMIN_PREFIX, SecondOperator};
 
-use crate::openapi::{self, Description, DocumentInfo, Operation, PathParameter, date, text};
+use crate::openapi::{
+    self, Description, DocumentInfo, Operation, PathParameter, date, path_parameters, text,
+};
 
 const PARTNERS: &str = "Partners";
 const CATALOGUE: &str = "Catalogue";
@@ -65,97 +67,27 @@ const TAGS: &[(&str, &str)] = &[
 const OPERATOR: &str = "Operator";
 
 /// Path parameters with their descriptions, and the errors of an ID without an object.
-const PATH_PARAMETERS: [PathParameter; 19] = [
-    (
-        "partner_id",
-        "Partner ID.",
-        PartnerId::schema,
-        &[Code::PartnerNotFound],
-    ),
-    (
-        "currency",
-        "Currency of the wallet, which is created if necessary.",
-        Currency::schema,
-        &[],
-    ),
-    (
-        "credential_id",
-        "Credential ID.",
-        CredentialId::schema,
-        &[Code::CredentialNotFound],
-    ),
-    (
-        "category_id",
-        "Category ID.",
-        || slug("Category ID", "gaming").into(),
-        &[],
-    ),
-    ("product_id", "Product ID.", ProductId::schema, &[]),
-    (
-        "vendor_id",
-        "Vendor ID.",
-        || slug("Vendor ID", "acme-cards").into(),
-        &[],
-    ),
-    ("order_id", "Order ID.", OrderId::schema, &[Code::OrderNotFound]),
-    (
-        "purchase_id",
-        "Purchase ID.",
-        || text("0198c1f2-a3b4-7c5d-8e9f-0a1b2c3d4e5f").into(),
-        &[Code::PurchaseNotFound],
-    ),
-    (
-        "payout_id",
-        "Payout ID.",
-        PayoutId::schema,
-        &[Code::PayoutNotFound],
-    ),
-    ("date", "Day in UTC.", || date("2026-11-20").into(), &[]),
-    ("drift_id", "Drift ID.", DriftId::schema, &[Code::DriftNotFound]),
-    (
-        "webhook_id",
-        "Endpoint ID.",
-        WebhookId::schema,
-        &[Code::WebhookNotFound],
-    ),
-    (
-        "delivery_id",
-        "Delivery ID.",
-        DeliveryId::schema,
-        &[Code::DeliveryNotFound],
-    ),
-    (
-        "request_id",
-        "Request ID.",
-        ChangeRequestId::schema,
-        &[Code::ChangeRequestNotFound],
-    ),
-    (
-        "name",
-        "Name of the operator.",
-        OperatorName::schema,
-        &[Code::OperatorNotFound],
-    ),
-    (
-        "token_id",
-        "Token ID.",
-        OperatorTokenId::schema,
-        &[Code::OperatorTokenNotFound],
-    ),
-    (
-        "session_id",
-        "Session ID.",
-        OperatorSessionId::schema,
-        &[Code::OperatorSessionNotFound],
-    ),
-    ("kind", "Kind of the actor.", ActorKind::schema, &[]),
-    (
-        "key",
-        "Key of the actor, as in the list.",
-        || text("ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f").into(),
-        &[Code::ActorNotFound],
-    ),
-];
+const PATH_PARAMETERS: &[PathParameter] = path_parameters! {
+    "partner_id", "Partner ID.", PartnerId::schema, PartnerNotFound;
+    "currency", "Currency of the wallet, which is created if necessary.", Currency::schema;
+    "credential_id", "Credential ID.", CredentialId::schema, CredentialNotFound;
+    "category_id", "Category ID.", || slug("Category ID", "gaming").into();
+    "product_id", "Product ID.", ProductId::schema;
+    "vendor_id", "Vendor ID.", || slug("Vendor ID", "acme-cards").into();
+    "order_id", "Order ID.", OrderId::schema, OrderNotFound;
+    "purchase_id", "Purchase ID.", || text("0198c1f2-a3b4-7c5d-8e9f-0a1b2c3d4e5f").into(), PurchaseNotFound;
+    "payout_id", "Payout ID.", PayoutId::schema, PayoutNotFound;
+    "date", "Day in UTC.", || date("2026-11-20").into();
+    "drift_id", "Drift ID.", DriftId::schema, DriftNotFound;
+    "webhook_id", "Endpoint ID.", WebhookId::schema, WebhookNotFound;
+    "delivery_id", "Delivery ID.", DeliveryId::schema, DeliveryNotFound;
+    "request_id", "Request ID.", ChangeRequestId::schema, ChangeRequestNotFound;
+    "name", "Name of the operator.", OperatorName::schema, OperatorNotFound;
+    "token_id", "Token ID.", OperatorTokenId::schema, OperatorTokenNotFound;
+    "session_id", "Session ID.", OperatorSessionId::schema, OperatorSessionNotFound;
+    "kind", "Kind of the actor.", ActorKind::schema;
+    "key", "Key of the actor, as in the list.", || text("ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f").into(), ActorNotFound;
+};
 
 const DESCRIPTION: &str = "\
 Administration of Vouchsafe: partners, catalogue, vendors, stock, wallets, orders and payouts.
@@ -241,7 +173,7 @@ fn describe_route(route: &wire::Route, description: &'static str) -> Operation {
         ])
         .require_role(OPERATOR, access.role.into_str())
         .extension("x-second-operator", access.second.as_str());
-    let described = described.path_parameters(path, &PATH_PARAMETERS);
+    let described = described.path_parameters(path, PATH_PARAMETERS);
     let described = match access.role {
         Role::Viewer => described,
         Role::Operator | Role::Admin => described.errors(&[Code::Forbidden]),

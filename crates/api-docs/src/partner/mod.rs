@@ -22,7 +22,7 @@ use vouchsafe_wire::partner::operation as wire;
 
 pub(crate) use self::certification::example as example_certification;
 pub(crate) use self::orders::delivered_order as example_order;
-use crate::openapi::{self, Description, DocumentInfo, Operation, PathParameter, date};
+use crate::openapi::{self, Description, DocumentInfo, Operation, PathParameter, date, path_parameters};
 
 const ORDERS: &str = "Orders";
 const CATALOGUE: &str = "Catalogue";
@@ -159,28 +159,13 @@ fn security_schemes() -> Vec<(&'static str, SecurityScheme)> {
 }
 
 /// Path parameters with their descriptions, and the errors of an ID without an object.
-const PATH_PARAMETERS: [PathParameter; 5] = [
-    ("order_id", "Order id.", OrderId::schema, &[Code::OrderNotFound]),
-    (
-        "payout_id",
-        "Payout id.",
-        PayoutId::schema,
-        &[Code::PayoutNotFound],
-    ),
-    (
-        "product_id",
-        "Product id.",
-        ProductId::schema,
-        &[Code::ProductNotFound],
-    ),
-    (
-        "webhook_id",
-        "Webhook endpoint id.",
-        WebhookId::schema,
-        &[Code::WebhookNotFound],
-    ),
-    ("date", "Day (UTC).", || date("2026-11-20").into(), &[]),
-];
+const PATH_PARAMETERS: &[PathParameter] = path_parameters! {
+    "order_id", "Order id.", OrderId::schema, OrderNotFound;
+    "payout_id", "Payout id.", PayoutId::schema, PayoutNotFound;
+    "product_id", "Product id.", ProductId::schema, ProductNotFound;
+    "webhook_id", "Webhook endpoint id.", WebhookId::schema, WebhookNotFound;
+    "date", "Day (UTC).", || date("2026-11-20").into();
+};
 
 /// An operation below the base URL, with the parameters and errors that follow from its path, its method and its scope.
 fn describe<Q, R>(operation: wire::Operation<Q, R>, description: &'static str) -> Description<Q, R> {
@@ -203,7 +188,7 @@ fn describe_route(route: &wire::Route, description: &'static str) -> Operation {
             Code::TooManyRequestsInFlight,
             Code::InternalError,
         ]);
-    let described = described.path_parameters(path, &PATH_PARAMETERS);
+    let described = described.path_parameters(path, PATH_PARAMETERS);
     // Changes and reads of codes are signed.
     if method.is_read() && access != ApiScope::Codes {
         return described.secured(&CREDENTIAL_SCHEMES);
