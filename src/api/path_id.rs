@@ -55,67 +55,27 @@ pub(crate) trait PathId: FromStr {
     }
 }
 
-impl PathId for PartnerId {
-    const NOT_FOUND: NotFound = (
-        Code::PartnerNotFound,
-        "no such partner; GET /admin/v1/partners lists all",
-    );
+/// Lists the IDs in paths, each with the code and message of its unknown objects.
+macro_rules! path_ids {
+    ($($id:ty => $code:ident, $message:literal;)+) => {
+        $(
+            impl PathId for $id {
+                const NOT_FOUND: NotFound = (Code::$code, $message);
+            }
+        )+
+    };
 }
 
-impl PathId for CredentialId {
-    const NOT_FOUND: NotFound = (
-        Code::CredentialNotFound,
-        "no such credential; GET /admin/v1/partners/{partner_id}/credentials lists those of a partner",
-    );
-}
-
-impl PathId for OrderId {
-    const NOT_FOUND: NotFound = (Code::OrderNotFound, "no such order; check the id");
-}
-
-impl PathId for PayoutId {
-    const NOT_FOUND: NotFound = (Code::PayoutNotFound, "no such payout");
-}
-
-impl PathId for WebhookId {
-    const NOT_FOUND: NotFound = (
-        Code::WebhookNotFound,
-        "no such webhook endpoint; GET /webhooks lists yours",
-    );
-}
-
-impl PathId for DeliveryId {
-    const NOT_FOUND: NotFound = (Code::DeliveryNotFound, "no such delivery");
-}
-
-impl PathId for DriftId {
-    const NOT_FOUND: NotFound = (Code::DriftNotFound, "no such drift");
-}
-
-impl PathId for ChangeRequestId {
-    const NOT_FOUND: NotFound = (
-        Code::ChangeRequestNotFound,
-        "no such request; GET /admin/v1/requests lists all",
-    );
-}
-
-impl PathId for OperatorName {
-    const NOT_FOUND: NotFound = (
-        Code::OperatorNotFound,
-        "no such operator; GET /admin/v1/operators lists all operators",
-    );
-}
-
-impl PathId for OperatorTokenId {
-    const NOT_FOUND: NotFound = (
-        Code::OperatorTokenNotFound,
-        "no such token; GET /admin/v1/operators/{name}/tokens lists those of an operator",
-    );
-}
-
-impl PathId for OperatorSessionId {
-    const NOT_FOUND: NotFound = (
-        Code::OperatorSessionNotFound,
-        "no such session; GET /admin/v1/sessions lists those of the last 30 days",
-    );
+path_ids! {
+    PartnerId => PartnerNotFound, "no such partner; GET /admin/v1/partners lists all";
+    CredentialId => CredentialNotFound, "no such credential; GET /admin/v1/partners/{partner_id}/credentials lists those of a partner";
+    OrderId => OrderNotFound, "no such order; check the id";
+    PayoutId => PayoutNotFound, "no such payout";
+    WebhookId => WebhookNotFound, "no such webhook endpoint; GET /webhooks lists yours";
+    DeliveryId => DeliveryNotFound, "no such delivery";
+    DriftId => DriftNotFound, "no such drift";
+    ChangeRequestId => ChangeRequestNotFound, "no such request; GET /admin/v1/requests lists all";
+    OperatorName => OperatorNotFound, "no such operator; GET /admin/v1/operators lists all operators";
+    OperatorTokenId => OperatorTokenNotFound, "no such token; GET /admin/v1/operators/{name}/tokens lists those of an operator";
+    OperatorSessionId => OperatorSessionNotFound, "no such session; GET /admin/v1/sessions lists those of the last 30 days";
 }
