@@ -3,18 +3,14 @@
 //! An empty list admits no address. IPv4-mapped IPv6 (`::ffff:a.b.c.d`) counts as IPv4, in addresses and in networks;
 //! other IPv6 networks, even `::/0`, never contain an IPv4 address.
 
-#[cfg(feature = "clap")]
 mod arguments;
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
-#[cfg(feature = "utoipa")]
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
-#[cfg(feature = "utoipa")]
 use utoipa::openapi::{RefOr, Schema};
-#[cfg(feature = "utoipa")]
 use utoipa::{PartialSchema, ToSchema};
 
 /// Every request scans its list; a partner with more egress addresses than this has ranges.
@@ -74,7 +70,6 @@ impl Allowlist {
     }
 }
 
-#[cfg(feature = "utoipa")]
 impl PartialSchema for Allowlist {
     fn schema() -> RefOr<Schema> {
         let network = ObjectBuilder::new()
@@ -91,7 +86,6 @@ impl PartialSchema for Allowlist {
     }
 }
 
-#[cfg(feature = "utoipa")]
 impl ToSchema for Allowlist {}
 
 impl TryFrom<Vec<String>> for Allowlist {

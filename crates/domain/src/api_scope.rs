@@ -3,16 +3,12 @@
 //! A credential without a set has every scope, also those that later versions add. A set is never empty in a
 //! request; a stored one may hold labels of a newer version, which this version does not grant.
 
-#[cfg(feature = "clap")]
 mod arguments;
 
 use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
-#[cfg(feature = "utoipa")]
 use utoipa::openapi::schema::ArrayBuilder;
-#[cfg(feature = "utoipa")]
 use utoipa::openapi::{RefOr, Schema};
-#[cfg(feature = "utoipa")]
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::labels::labels;
@@ -90,7 +86,6 @@ impl From<ApiScopes> for Vec<ApiScope> {
     }
 }
 
-#[cfg(feature = "utoipa")]
 impl PartialSchema for ApiScopes {
     fn schema() -> RefOr<Schema> {
         ArrayBuilder::new()
@@ -101,7 +96,6 @@ impl PartialSchema for ApiScopes {
     }
 }
 
-#[cfg(feature = "utoipa")]
 impl ToSchema for ApiScopes {}
 
 #[cfg(test)]

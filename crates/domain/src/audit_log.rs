@@ -51,9 +51,9 @@ impl AuditActor {
 }
 
 /// An entry of the audit trail.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = AuditEntry))]
+#[schema(as = AuditEntry)]
 pub struct AuditRow {
     /// Sequence number.
     // Ascending, with gaps where a transaction was rolled back.
@@ -70,23 +70,23 @@ pub struct AuditRow {
     pub subject: String,
     /// State before the action. Amounts are decimals.
     #[serde(serialize_with = "serialize_json", deserialize_with = "deserialize_json")]
-    #[cfg_attr(feature = "utoipa", schema(required, value_type = Value))]
+    #[schema(required, value_type = Value)]
     pub before: Option<String>,
     /// State after the action. Amounts are decimals.
     #[serde(serialize_with = "serialize_json", deserialize_with = "deserialize_json")]
-    #[cfg_attr(feature = "utoipa", schema(required, value_type = Value))]
+    #[schema(required, value_type = Value)]
     pub after: Option<String>,
     /// Trace ID of the request.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub trace_id: Option<String>,
     /// Partner that the action concerns, if it concerns one.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub partner_id: Option<PartnerId>,
 }
 
 /// A link of the hash chain over the audit trail.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = AuditCheckpoint))]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = AuditCheckpoint)]
 pub struct CheckpointRow {
     /// Number of the checkpoint, from 1 without gaps.
     pub number: i64,
@@ -100,19 +100,18 @@ pub struct CheckpointRow {
     /// SHA-256 of the hash before and of the entries, in hexadecimal digits.
     pub hash: String,
     /// Whether the entries are as they were, and the service has written the checkpoint. Null without `check`.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub is_intact: Option<bool>,
 }
 
 /// Filter of checkpoints.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, utoipa::IntoParams, clap::Args)]
+#[into_params(parameter_in = Query)]
 pub struct CheckpointFilter {
     /// Compare each checkpoint with its entries. Reads up to 1,000 entries for each.
     #[serde(default, deserialize_with = "deserialize_flag")]
-    #[cfg_attr(feature = "utoipa", param(required = false))]
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[param(required = false)]
+    #[arg(long)]
     pub check: bool,
 }
 
@@ -178,29 +177,28 @@ fn deserialize_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
 }
 
 /// Filter of audit entries; `None` matches any.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, utoipa::IntoParams, clap::Args)]
+#[into_params(parameter_in = Query)]
 pub struct AuditFilter {
     /// Filter by operator.
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::FilterText>, inline, example = "admin"))]
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[param(value_type = Option<crate::text_schema::FilterText>, inline, example = "admin")]
+    #[arg(long)]
     pub operator: Option<String>,
     /// Filter by action.
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::FilterText>, inline, example = "partner.change"))]
-    #[cfg_attr(feature = "clap", arg(long, help = "Filter by action, e.g. partner.change"))]
+    #[param(value_type = Option<crate::text_schema::FilterText>, inline, example = "partner.change")]
+    #[arg(long, help = "Filter by action, e.g. partner.change")]
     pub action: Option<String>,
     /// Filter by subject.
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::FilterText>, inline, example = "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f"))]
-    #[cfg_attr(feature = "clap", arg(long, help = "Filter by subject, an ID"))]
+    #[param(value_type = Option<crate::text_schema::FilterText>, inline, example = "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f")]
+    #[arg(long, help = "Filter by subject, an ID")]
     pub subject: Option<String>,
     /// Filter by partner: its actions, and operators' actions on it and on its objects, also on deleted ones.
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<PartnerId>, inline))]
-    #[cfg_attr(feature = "clap", arg(long = "partner", value_name = "PARTNER_ID"))]
+    #[param(value_type = Option<PartnerId>, inline)]
+    #[arg(long = "partner", value_name = "PARTNER_ID")]
     pub partner_id: Option<PartnerId>,
     #[serde(flatten)]
-    #[cfg_attr(feature = "utoipa", param(ignore))]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[param(ignore)]
+    #[command(flatten)]
     pub period: Period,
 }
 

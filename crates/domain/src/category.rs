@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 /// A category of the catalogue.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]
 pub struct Category {
     /// Id, chosen by the operator.
@@ -12,6 +11,6 @@ pub struct Category {
     /// Display name.
     pub name: String,
     /// Id of the parent category; null at the top level.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub parent_id: Option<String>,
 }

@@ -45,8 +45,7 @@ labels! {
 }
 
 /// A change that waits for a second operator, or waited for one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct ChangeRequest {
     /// Identifies the request.
     pub request_id: ChangeRequestId,
@@ -55,7 +54,7 @@ pub struct ChangeRequest {
     pub object: String,
     /// The change, without codes and secrets.
     #[serde(serialize_with = "serialize_json")]
-    #[cfg_attr(feature = "utoipa", schema(value_type = Value))]
+    #[schema(value_type = Value)]
     pub details: String,
     pub status: ChangeRequestStatus,
     /// Operator who requested the change.
@@ -67,17 +66,17 @@ pub struct ChangeRequest {
     #[serde(with = "crate::timestamp")]
     pub expires_at: OffsetDateTime,
     /// Operator who confirmed or declined it.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub decided_by: Option<OperatorName>,
     /// Time of that decision.
     #[serde(with = "crate::timestamp::option")]
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub decided_at: Option<OffsetDateTime>,
     /// Why it was declined, if a reason was given.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub reason: Option<String>,
     /// Error code, if the confirmed change was refused.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub error_code: Option<String>,
 }
 
@@ -88,16 +87,15 @@ fn serialize_json<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::
 }
 
 /// Filter of change requests; `None` matches any.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, utoipa::IntoParams, clap::Args)]
+#[into_params(parameter_in = Query)]
 pub struct ChangeRequestFilter {
     /// Filter by status.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = crate::arguments::enum_parser::<ChangeRequestStatus>()))]
+    #[param(inline)]
+    #[arg(long, value_parser = crate::arguments::enum_parser::<ChangeRequestStatus>())]
     pub status: Option<ChangeRequestStatus>,
     /// Filter by kind.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = crate::arguments::enum_parser::<ChangeKind>()))]
+    #[param(inline)]
+    #[arg(long, value_parser = crate::arguments::enum_parser::<ChangeKind>())]
     pub kind: Option<ChangeKind>,
 }

@@ -137,9 +137,8 @@ labels! {
 }
 
 /// An attempt to deliver an event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "utoipa", schema(as = DeliveryAttempt))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = DeliveryAttempt)]
 pub struct DeliveryAttempt {
     /// Start of the attempt.
     #[serde(with = "super::timestamp")]
@@ -147,10 +146,10 @@ pub struct DeliveryAttempt {
     /// Duration of the attempt in milliseconds.
     pub latency_ms: u32,
     /// Status code of the response; null if there was none.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub status: Option<u16>,
     /// Why there was no response; null if there was one.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub fault: Option<DeliveryFault>,
     /// The first 1,024 bytes of the response body.
     pub answer: String,

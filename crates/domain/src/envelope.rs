@@ -3,7 +3,6 @@
 //! A payload is frozen at emission and nothing is looked up later, so every attempt and the event feed send the same
 //! content. No type here has a field that could hold a code.
 
-#[cfg(feature = "utoipa")]
 mod schema;
 
 use serde::Serialize;
@@ -17,12 +16,10 @@ use super::money::{Currency, Money};
 use super::order::{Actor, FulfilmentSource, OrderStatus, PendingReason};
 use super::product::ProductId;
 
-#[cfg(feature = "utoipa")]
 pub use self::schema::Event;
 
 /// An event, as webhooks and the event feed deliver it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Envelope {
     /// What happened.
     pub event: EventKind,
@@ -32,7 +29,7 @@ pub struct Envelope {
     #[serde(with = "super::timestamp")]
     pub created_at: OffsetDateTime,
     /// The order or voucher that the event is about.
-    #[cfg_attr(feature = "utoipa", schema(value_type = Object))]
+    #[schema(value_type = Object)]
     pub data: EventData,
 }
 
@@ -47,8 +44,7 @@ pub enum EventData {
 }
 
 /// The order as it was at the event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct OrderEventData {
     /// The order's id.
     pub order_id: OrderId,
@@ -59,60 +55,58 @@ pub struct OrderEventData {
     /// Currency of the amounts.
     pub currency: Currency,
     /// Where the order's vouchers came from; null while it has none.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub fulfilled_from: Option<FulfilmentSource>,
     /// The order's vouchers, without codes; codes are retrieved separately.
     pub vouchers: Vec<EventVoucher>,
     /// Sequence number of the event within its order, from 1.
-    #[cfg_attr(feature = "utoipa", schema(minimum = 1))]
+    #[schema(minimum = 1)]
     pub sequence: u32,
     /// Only in `order.processing`: what the order waits for, or null.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "utoipa", schema(value_type = Option<PendingReason>))]
+    #[schema(value_type = Option<PendingReason>)]
     pub pending_reason: Option<Option<PendingReason>>,
     /// Only in `order.partially_delivered`: number of allocated units.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "utoipa", schema(nullable = false))]
+    #[schema(nullable = false)]
     pub delivered: Option<u32>,
     /// Only in `order.partially_delivered`: number of units still to come.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "utoipa", schema(nullable = false))]
+    #[schema(nullable = false)]
     pub pending: Option<u32>,
     /// Only in `order.partially_delivered`: number of units that will not be delivered.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "utoipa", schema(nullable = false))]
+    #[schema(nullable = false)]
     pub failed: Option<u32>,
     /// Only in `order.cancelled`: who cancelled the order.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "utoipa", schema(nullable = false))]
+    #[schema(nullable = false)]
     pub by: Option<Actor>,
     /// Only in `order.cancelled`: the reason, or null.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "utoipa", schema(value_type = Option<String>))]
+    #[schema(value_type = Option<String>)]
     pub reason: Option<Option<String>>,
     /// Only in `order.refunded`: the refund.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "utoipa", schema(nullable = false))]
+    #[schema(nullable = false)]
     pub refund: Option<Refund>,
 }
 
 /// A voucher of an order, without its code.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct EventVoucher {
     /// The voucher's id.
     pub voucher_id: VoucherId,
     /// The voucher's product.
     pub product_id: ProductId,
     /// Last day on which the voucher is valid; null if it never expires.
-    #[cfg_attr(feature = "utoipa", schema(required, value_type = Option<Date>))]
+    #[schema(required, value_type = Option<Date>)]
     #[serde(with = "day")]
     pub expiry: Option<Date>,
 }
 
 /// Wallet credit that was returned.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Refund {
     /// The refund transaction.
     pub transaction_id: TransactionId,
@@ -135,8 +129,7 @@ labels! {
 }
 
 /// A voucher that was allocated to an order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct VoucherEventData {
     /// The order's id.
     pub order_id: OrderId,
@@ -149,11 +142,11 @@ pub struct VoucherEventData {
     /// Currency of the face value.
     pub currency: Currency,
     /// Last day on which the voucher is valid; null if it never expires.
-    #[cfg_attr(feature = "utoipa", schema(required, value_type = Option<Date>))]
+    #[schema(required, value_type = Option<Date>)]
     #[serde(with = "day")]
     pub expiry: Option<Date>,
     /// Sequence number of the event within its order, from 1.
-    #[cfg_attr(feature = "utoipa", schema(minimum = 1))]
+    #[schema(minimum = 1)]
     pub sequence: u32,
 }
 

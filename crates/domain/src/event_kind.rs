@@ -9,16 +9,13 @@ use super::event::EventStep;
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray,
 )]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[cfg_attr(
-    feature = "utoipa",
-    schema(
-        description = "What happened: `order.created` (accepted), `order.processing` (allocation has begun, or approval was \
+#[strum(const_into_str)]
+#[derive(utoipa::ToSchema)]
+#[schema(
+    description = "What happened: `order.created` (accepted), `order.processing` (allocation has begun, or approval was \
     given), `order.delivered` (all vouchers are allocated), `order.partially_delivered` (some are), `order.cancelled`, \
     `order.refunded` (wallet credit was returned), `voucher.issued` (one voucher of an order was allocated)."
-    )
 )]
-#[strum(const_into_str)]
 pub enum EventKind {
     /// An order was accepted.
     #[serde(rename = "order.created")]

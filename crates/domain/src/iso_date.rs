@@ -24,7 +24,6 @@ pub fn serialize<S: Serializer>(date: &Date, serializer: S) -> Result<S::Ok, S::
 }
 
 /// Parses the date of an option.
-#[cfg(feature = "clap")]
 pub(crate) fn parse_argument(text: &str) -> Result<Date, InvalidDate> {
     parse_date(text).ok_or(InvalidDate)
 }

@@ -13,8 +13,8 @@ macro_rules! labels {
             Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, strum::EnumString,
             strum::IntoStaticStr, strum::VariantArray,
         )]
-        #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-        #[cfg_attr(feature = "utoipa", schema($(as = $schema,)? description = $description))]
+        #[derive(utoipa::ToSchema)]
+        #[schema($(as = $schema,)? description = $description)]
         #[serde(rename_all = $case)]
         #[strum(serialize_all = $case, const_into_str)]
         pub enum $name {

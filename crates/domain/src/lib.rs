@@ -3,7 +3,6 @@
 pub mod allowlist;
 pub mod api_scope;
 pub mod approval;
-#[cfg(feature = "clap")]
 pub mod arguments;
 pub mod audit;
 pub mod audit_action;
@@ -50,7 +49,6 @@ pub mod replication;
 pub mod revocation;
 pub mod sample_event;
 pub mod sandbox_fault;
-#[cfg(feature = "utoipa")]
 pub mod schema;
 pub mod scope;
 pub mod search;
@@ -60,7 +58,6 @@ mod sql;
 pub mod stock;
 pub mod store_error;
 pub mod stored;
-#[cfg(feature = "utoipa")]
 pub mod text_schema;
 pub mod timestamp;
 pub mod transition;

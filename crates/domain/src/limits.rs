@@ -33,21 +33,17 @@ pub enum RequestClass {
 }
 
 /// At most `quota` requests in any `window_s` seconds. As text `100/60`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[cfg_attr(
-    feature = "utoipa",
-    schema(description = "At most `quota` requests in any `window_s` seconds.")
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(description = "At most `quota` requests in any `window_s` seconds.")]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
     /// Number of requests.
     #[serde(deserialize_with = "crate::whole_number::required")]
-    #[cfg_attr(feature = "utoipa", schema(minimum = 1, maximum = 1_000_000_000))]
+    #[schema(minimum = 1, maximum = 1_000_000_000)]
     pub quota: u32,
     /// Length of the window in seconds.
     #[serde(deserialize_with = "crate::whole_number::required")]
-    #[cfg_attr(feature = "utoipa", schema(minimum = 1, maximum = 86_400))]
+    #[schema(minimum = 1, maximum = 86_400)]
     pub window_s: u32,
 }
 
@@ -124,13 +120,9 @@ impl fmt::Display for Limit {
 }
 
 /// A partner's limits that override the settings, by class (contract §8).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(
-    feature = "utoipa",
-    schema(description = "Limits that override the settings, by class.")
-)]
+#[schema(description = "Limits that override the settings, by class.")]
 pub struct Limits {
     /// Placing orders.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,8 +4,8 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 /// A node: a process with a name that stays the same across its restarts.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = Node))]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = Node)]
 pub struct NodeRow {
     /// Name of the node.
     pub node: String,
@@ -31,8 +31,8 @@ pub struct NodeRow {
 }
 
 /// A lane of the node that responds: a queue of records that are committed in batches.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = Lane))]
+#[derive(Debug, Clone, Copy, Serialize, utoipa::ToSchema)]
+#[schema(as = Lane)]
 pub struct LaneReading {
     /// Number of the lane, from 0.
     pub lane: usize,

@@ -37,9 +37,9 @@ const RESERVED_NAMES: [&str; 3] = ["service", "command-line", SETTINGS_TOKEN];
     IntoStaticStr,
     VariantArray,
 )]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase", const_into_str, parse_err_ty = UnknownRole, parse_err_fn = UnknownRole::new)]
+#[derive(utoipa::ToSchema)]
 pub enum Role {
     /// Reads.
     Viewer,
@@ -138,8 +138,8 @@ impl<'de> Deserialize<'de> for OperatorName {
 }
 
 /// An operator account.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = Operator))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = Operator)]
 pub struct OperatorAccount {
     /// Name in the audit trail.
     pub name: OperatorName,
@@ -155,8 +155,7 @@ pub struct OperatorAccount {
 }
 
 /// The person at an identity provider to whom an account belongs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct OperatorIdentity {
     /// Issuer URL of the provider.
     pub issuer: String,
@@ -165,8 +164,8 @@ pub struct OperatorIdentity {
 }
 
 /// An API token of an operator, without its text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = OperatorToken))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = OperatorToken)]
 pub struct OperatorTokenSummary {
     /// Public ID.
     pub token_id: OperatorTokenId,
@@ -177,15 +176,15 @@ pub struct OperatorTokenSummary {
     pub created_at: OffsetDateTime,
     /// End of validity, exclusive; null for the sandbox's first token, which does not expire.
     #[serde(with = "crate::timestamp::option")]
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub expires_at: Option<OffsetDateTime>,
     /// Time of the last request with the token, to within a minute; null if there was none.
     #[serde(with = "crate::timestamp::option")]
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub last_used_at: Option<OffsetDateTime>,
     /// Time of revocation.
     #[serde(with = "crate::timestamp::option")]
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub revoked_at: Option<OffsetDateTime>,
     /// Whether the token can be used. One that a second operator has confirmed is inactive until its holder
     /// redeems the activation code.

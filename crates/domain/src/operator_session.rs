@@ -53,8 +53,7 @@ impl SessionAuthentication {
 }
 
 /// A session of an operator, without its token.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct OperatorSession {
     /// Identifies the session.
     pub session_id: OperatorSessionId,
@@ -68,7 +67,7 @@ pub struct OperatorSession {
     pub created_at: OffsetDateTime,
     /// Time of the authentication at the identity provider that counts for a step-up; null if there was none.
     #[serde(with = "crate::timestamp::option")]
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub authenticated_at: Option<OffsetDateTime>,
     /// Time of the last request, to within a minute.
     #[serde(with = "crate::timestamp")]
@@ -78,22 +77,18 @@ pub struct OperatorSession {
     pub expires_at: OffsetDateTime,
     /// Time of the sign-out; null if the session was not ended before `expires_at`.
     #[serde(with = "crate::timestamp::option")]
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub ended_at: Option<OffsetDateTime>,
 }
 
 /// Filter of sessions; `None` matches any.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, utoipa::IntoParams, clap::Args)]
+#[into_params(parameter_in = Query)]
 pub struct SessionFilter {
     /// Filter by operator. Without it an admin lists all sessions, and others list their own.
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            value_name = "NAME",
-            help = "Name of the operator [default: all, or without the role admin your own]"
-        )
+    #[arg(
+        value_name = "NAME",
+        help = "Name of the operator [default: all, or without the role admin your own]"
     )]
     pub operator: Option<OperatorName>,
 }

@@ -15,8 +15,7 @@ use super::product::{ApprovalPolicy, Sku, SupplyRoute};
 use super::voucher::Allocation;
 
 /// An entry of an order's timeline.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Milestone {
     /// The status that the order entered.
     pub status: OrderStatus,
@@ -26,7 +25,7 @@ pub struct Milestone {
     /// Who caused the change.
     pub by: Actor,
     /// The reason, if one was given.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub reason: Option<String>,
 }
 

@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 /// Numbers of objects that wait.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct OpenWork {
     /// Orders whose vouchers are being bought (`pending_reason` `VENDOR`).
     pub orders_at_vendors: i64,

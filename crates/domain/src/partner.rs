@@ -17,8 +17,7 @@ use crate::scope::Scope;
 pub const DEFAULT_CANCEL_WINDOW_S: u32 = 86_400;
 
 /// A partner, as operators and the audit log see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Partner {
     /// Id of the partner.
     pub partner_id: PartnerId,
@@ -35,23 +34,23 @@ pub struct Partner {
     /// Whether a suspension includes the codes of its orders.
     pub codes_blocked: bool,
     /// When orders need the approval of an operator; null means never.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub approval_rule: Option<ApprovalRule>,
     /// Caps that override those of the service's settings; null means those of the settings, an empty object means none.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub caps: Option<Caps>,
     /// Products that the partner may order; null means all.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub catalogue: Option<Scope>,
     /// How long the partner may cancel an order. Seconds.
     pub cancel_window_s: u32,
     /// Time of the sandbox certification.
     #[serde(with = "crate::timestamp::option")]
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub certified_at: Option<OffsetDateTime>,
     /// Time of signing the agreement.
     #[serde(with = "crate::timestamp::option")]
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub agreement_signed_at: Option<OffsetDateTime>,
     /// Time of creation.
     #[serde(with = "crate::timestamp")]
@@ -62,21 +61,20 @@ pub struct Partner {
 }
 
 /// Filter of partners; `None` matches any.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, utoipa::IntoParams, clap::Args)]
+#[into_params(parameter_in = Query)]
 pub struct PartnerFilter {
     /// Filter by a part of the name. ASCII letters match in either case.
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::FilterText>, inline, example = "example"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "TEXT"))]
+    #[param(value_type = Option<crate::text_schema::FilterText>, inline, example = "example")]
+    #[arg(long, value_name = "TEXT")]
     pub name: Option<String>,
     /// Filter by ID.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long = "partner", value_name = "PARTNER_ID"))]
+    #[param(inline)]
+    #[arg(long = "partner", value_name = "PARTNER_ID")]
     pub partner_id: Option<PartnerId>,
     /// Filter by a credential, also a revoked one.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long = "credential", value_name = "CREDENTIAL_ID"))]
+    #[param(inline)]
+    #[arg(long = "credential", value_name = "CREDENTIAL_ID")]
     pub credential_id: Option<CredentialId>,
 }
 

@@ -29,8 +29,7 @@ labels! {
 }
 
 /// An entry of a payout's timeline.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PayoutMilestone {
     /// The status that the payout entered.
     pub status: PayoutStatus,
@@ -40,10 +39,10 @@ pub struct PayoutMilestone {
     /// Who caused the change.
     pub by: Actor,
     /// The reason, if one was given.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub reason: Option<String>,
     /// The payment's reference in the system that made it, if given.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub reference: Option<String>,
 }
 
@@ -129,27 +128,29 @@ impl Payout {
 }
 
 /// Filter of a partner's payouts; `None` matches any.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::IntoParams, clap::Args,
+)]
+#[into_params(parameter_in = Query)]
 pub struct PayoutFilter {
     /// Filter by status.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = crate::arguments::enum_parser::<PayoutStatus>()))]
+    #[param(inline)]
+    #[arg(long, value_parser = crate::arguments::enum_parser::<PayoutStatus>())]
     pub status: Option<PayoutStatus>,
 }
 
 /// Filter of the payouts of all partners.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::IntoParams, clap::Args,
+)]
+#[into_params(parameter_in = Query)]
 pub struct PayoutSearch {
     /// Filter by partner.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long = "partner", value_name = "PARTNER_ID"))]
+    #[param(inline)]
+    #[arg(long = "partner", value_name = "PARTNER_ID")]
     pub partner_id: Option<PartnerId>,
     #[serde(flatten)]
-    #[cfg_attr(feature = "utoipa", param(ignore))]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[param(ignore)]
+    #[command(flatten)]
     pub filter: PayoutFilter,
 }

@@ -2,7 +2,6 @@
 //!
 //! A date means its midnight in UTC. A list whose range ends before it begins is refused.
 
-#[cfg(feature = "clap")]
 pub mod time_option;
 
 use serde::{Deserialize, Serialize};
@@ -12,31 +11,32 @@ use time::{Duration, OffsetDateTime, UtcOffset};
 use crate::iso_date::parse_date;
 
 /// A time range, unbounded at an end that is `None`. Both ends are whole microseconds, like all stored times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::IntoParams, clap::Args,
+)]
+#[into_params(parameter_in = Query)]
 pub struct Period {
     /// Start of the time range, inclusive: a date (midnight UTC) or an RFC 3339 time.
     #[serde(default, with = "bound")]
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::DateOrTime>, inline, example = "2026-11-20"))]
-    #[cfg_attr(feature = "clap", arg(
+    #[param(value_type = Option<crate::text_schema::DateOrTime>, inline, example = "2026-11-20")]
+    #[arg(
         long = "since",
         visible_alias = "from",
         value_name = "TIME",
         value_parser = time_option::parse_time,
         help = "Start of the time range, inclusive: a time, a date (midnight UTC), or an age such as 30m, 1h or 2d"
-    ))]
+    )]
     pub from: Option<OffsetDateTime>,
     /// End of the time range, exclusive: a date (midnight UTC) or an RFC 3339 time.
     #[serde(default, with = "bound")]
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::DateOrTime>, inline, example = "2026-11-21T12:00:00Z"))]
-    #[cfg_attr(feature = "clap", arg(
+    #[param(value_type = Option<crate::text_schema::DateOrTime>, inline, example = "2026-11-21T12:00:00Z")]
+    #[arg(
         long = "until",
         visible_alias = "to",
         value_name = "TIME",
         value_parser = time_option::parse_time,
         help = "End of the time range, exclusive"
-    ))]
+    )]
     pub to: Option<OffsetDateTime>,
 }
 

@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::OffsetDateTime;
-#[cfg(feature = "utoipa")]
 use utoipa::openapi::Schema;
-#[cfg(feature = "utoipa")]
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, SchemaType, Type};
 
 use super::identifier::{self, ForbiddenCharacter};
@@ -171,8 +169,7 @@ labels! {
 }
 
 /// A range of face values in equal steps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct DenominationRange {
     /// Lowest face value.
     pub min: Money,
@@ -202,15 +199,14 @@ impl DenominationRange {
 }
 
 /// Validity of the product's vouchers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ExpiryPolicy {
     /// Kind of policy; determines the meaning of `value`.
     #[serde(rename = "type")]
     pub kind: ExpiryKind,
     /// A date for `FIXED_DATE`, a number of months for `MONTHS_FROM_ISSUE`, absent for `NONE`.
     #[serde(default)]
-    #[cfg_attr(feature = "utoipa", schema(required, schema_with = expiry_value_schema))]
+    #[schema(required, schema_with = expiry_value_schema)]
     pub value: Option<serde_json::Value>,
 }
 
@@ -229,22 +225,20 @@ labels! {
 }
 
 /// Redemption information for the holder of a voucher.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Redemption {
     /// How to redeem the voucher.
     #[serde(default)]
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub instructions: String,
     /// Terms of redemption.
     #[serde(default)]
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub terms: String,
 }
 
 /// A product with all of its fields.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Product {
     /// Id of the product.
     pub product_id: ProductId,
@@ -259,12 +253,12 @@ pub struct Product {
     /// Currency of the denominations.
     pub currency: Currency,
     /// ISO 3166 codes of the countries of redemption; empty means all.
-    #[cfg_attr(feature = "utoipa", schema(value_type = Vec<crate::text_schema::Country>))]
+    #[schema(value_type = Vec<crate::text_schema::Country>)]
     pub countries: Vec<String>,
     /// Listed face values, ascending.
     pub denominations: Vec<Money>,
     /// Range of further face values.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub denomination_range: Option<DenominationRange>,
     /// Validity of vouchers.
     pub expiry_policy: ExpiryPolicy,
@@ -343,7 +337,6 @@ impl Product {
 }
 
 /// Schema of an expiry policy's value.
-#[cfg(feature = "utoipa")]
 #[must_use]
 pub fn expiry_value_schema() -> Schema {
     // One list of types: the format applies to the text, the minimum to the number. Generators stumble over null in `oneOf`.

@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 /// What a node has found about the replication of commits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Replication {
     /// `VOUCHSAFE_DURABILITY` is `local`: not checked.

@@ -18,8 +18,7 @@ labels! {
 }
 
 /// Outcome of a revocation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Revocation {
     /// The credential that is revoked.
     pub credential_id: CredentialId,

@@ -12,17 +12,16 @@ use super::product::{MAX_SLUG_LENGTH, Product, ProductId, parse_slug};
 pub const MAX_SCOPE_ENTRIES: usize = 1_000;
 
 /// The products of these categories and these single products. A category does not include its subcategories.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scope {
     /// Whole categories.
     #[serde(default)]
-    #[cfg_attr(feature = "utoipa", schema(value_type = Vec<String>))]
+    #[schema(value_type = Vec<String>)]
     pub categories: BTreeSet<String>,
     /// Single products.
     #[serde(default)]
-    #[cfg_attr(feature = "utoipa", schema(value_type = Vec<ProductId>))]
+    #[schema(value_type = Vec<ProductId>)]
     pub products: BTreeSet<ProductId>,
 }
 

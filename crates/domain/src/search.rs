@@ -30,20 +30,19 @@ labels! {
 }
 
 /// An object that has the searched id, or an order with the searched reference.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct SearchResult {
     /// Kind of the object.
     pub kind: ObjectKind,
     /// ID of the object.
     pub id: String,
     /// Its partner.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub partner_id: Option<PartnerId>,
     /// The order that it belongs to.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub order_id: Option<OrderId>,
     /// Name, status or URL.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub label: Option<String>,
 }

@@ -15,15 +15,12 @@ pub const MAX_CONCURRENCY: u16 = 64;
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray,
 )]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase", const_into_str, parse_err_ty = UnknownAdapter, parse_err_fn = UnknownAdapter::new)]
-#[cfg_attr(
-    feature = "utoipa",
-    schema(
-        description = "The adapter of a vendor: `mock` (sandbox, sells fake vouchers), `http` (the vendor protocol) or `manual` \
+#[derive(utoipa::ToSchema)]
+#[schema(
+    description = "The adapter of a vendor: `mock` (sandbox, sells fake vouchers), `http` (the vendor protocol) or `manual` \
     (an operator fulfils)."
-    )
 )]
 pub enum AdapterKind {
     /// Sandbox: sells fake vouchers.
@@ -72,8 +69,7 @@ labels! {
 }
 
 /// Circuit breaker of a vendor. Each node has its own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Circuit {
     /// Name of the node that responded.
     pub node: String,
@@ -81,26 +77,25 @@ pub struct Circuit {
     pub state: CircuitState,
     /// Time at which the state was entered; null if it has been closed from the beginning.
     #[serde(with = "crate::timestamp::option")]
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub since: Option<OffsetDateTime>,
     /// Failed calls in a row.
     pub consecutive_failures: u32,
     /// Time from which the next call is a probe, while the circuit is open.
     #[serde(with = "crate::timestamp::option")]
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub next_probe_at: Option<OffsetDateTime>,
 }
 
 /// A vendor, as operators see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Vendor {
     /// Id, chosen by the operator.
     pub vendor_id: String,
     /// Protocol adapter.
     pub adapter: AdapterKind,
     /// Base URL of the vendor; null for adapters without a server.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub url: Option<String>,
     /// Whether a credential is stored. The credential itself is never returned.
     pub has_credentials: bool,

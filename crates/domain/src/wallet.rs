@@ -6,8 +6,7 @@ use time::OffsetDateTime;
 use crate::money::{Currency, Money};
 
 /// The balance in one currency.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 pub struct Wallet {
     /// Currency of the wallet.
     pub currency: Currency,

@@ -78,16 +78,15 @@ impl Webhook {
 }
 
 /// Filter of endpoints; `None` matches any.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, utoipa::IntoParams, clap::Args)]
+#[into_params(parameter_in = Query)]
 pub struct WebhookFilter {
     /// Filter by partner.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long = "partner", value_name = "PARTNER_ID"))]
+    #[param(inline)]
+    #[arg(long = "partner", value_name = "PARTNER_ID")]
     pub partner_id: Option<PartnerId>,
     /// Filter by status.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = crate::arguments::enum_parser::<WebhookStatus>()))]
+    #[param(inline)]
+    #[arg(long, value_parser = crate::arguments::enum_parser::<WebhookStatus>())]
     pub status: Option<WebhookStatus>,
 }

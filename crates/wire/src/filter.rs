@@ -38,8 +38,7 @@ pub fn filter_parameters<F: ListFilter>() -> Vec<Parameter> {
 }
 
 /// Filter of a list without filters.
-#[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams, clap::Args)]
 pub struct NoFilter {}
 
 impl ListFilter for NoFilter {}

@@ -2,7 +2,6 @@
 //!
 //! Plain data and pure functions: no web framework, database or actor.
 
-#[cfg(feature = "clap")]
 mod arguments;
 pub mod column;
 pub mod error_body;

@@ -37,27 +37,20 @@ const STEP: usize = 16;
 const FILTER_HASH_BYTES: usize = 8;
 
 /// Limit and position of a page.
-#[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams, clap::Args)]
 #[into_params(parameter_in = Query)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PageParameters {
     /// Maximum number of entries on the page.
     #[serde(default)]
     #[param(inline, required = false)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, value_name = "N", default_value_t = PageLimit::HIGHEST, help = PageLimit::help("entries"))
-    )]
+    #[arg(long, value_name = "N", default_value_t = PageLimit::HIGHEST, help = PageLimit::help("entries"))]
     limit: PageLimit,
     /// `next_cursor` of the previous page. It is valid only for the same list with the same filters.
-    #[cfg_attr(
-        feature = "clap",
-        // A cursor is base64url, which may begin with a hyphen.
-        arg(
-            long,
-            allow_hyphen_values = true,
-            help = "Cursor of the next page, from the output of the previous one"
-        )
+    // A cursor is base64url, which may begin with a hyphen.
+    #[arg(
+        long,
+        allow_hyphen_values = true,
+        help = "Cursor of the next page, from the output of the previous one"
     )]
     #[param(min_length = 1)]
     cursor: Option<String>,

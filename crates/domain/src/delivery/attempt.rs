@@ -37,13 +37,13 @@ pub struct EndedAttempt {
 }
 
 /// An attempt to deliver an event to a webhook endpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = LoggedAttempt))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = LoggedAttempt)]
 pub struct LoggedAttempt {
     /// Attempt ID.
     pub attempt_id: AttemptId,
     /// Delivery ID; null if the first attempt succeeded and the event was not replayed.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub delivery_id: Option<DeliveryId>,
     /// Event ID.
     pub event_id: EventId,
@@ -61,16 +61,16 @@ pub struct LoggedAttempt {
     /// Result.
     pub outcome: AttemptResult,
     /// Status code of the response; null if there was none.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub status: Option<i16>,
     /// Why there was no response; null if there was one.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub fault: Option<DeliveryFault>,
     /// The first 256 bytes of the response body of a failed attempt; otherwise empty. Control characters are replaced by spaces.
     pub answer: String,
     /// Time at which the delivery was due for its next attempt; null if this was the last.
     #[serde(with = "crate::timestamp::option")]
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub next_attempt_at: Option<OffsetDateTime>,
 }
 
@@ -78,30 +78,29 @@ pub struct LoggedAttempt {
 const MAX_UNINDEXED_PERIOD: Duration = Duration::days(2);
 
 /// Filter of the attempts of an endpoint; `None` matches any.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, utoipa::IntoParams, clap::Args)]
+#[into_params(parameter_in = Query)]
 pub struct AttemptFilter {
     /// Filter by result.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = crate::arguments::enum_parser::<AttemptResult>()))]
+    #[param(inline)]
+    #[arg(long, value_parser = crate::arguments::enum_parser::<AttemptResult>())]
     pub outcome: Option<AttemptResult>,
     /// Filter by type of event.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = crate::arguments::enum_parser::<EventKind>()))]
+    #[param(inline)]
+    #[arg(long, value_parser = crate::arguments::enum_parser::<EventKind>())]
     pub event: Option<EventKind>,
     /// Filter by order.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long = "order", value_name = "ORDER_ID"))]
+    #[param(inline)]
+    #[arg(long = "order", value_name = "ORDER_ID")]
     pub order_id: Option<OrderId>,
     /// Filter by delivery.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long = "delivery", value_name = "DELIVERY_ID"))]
+    #[param(inline)]
+    #[arg(long = "delivery", value_name = "DELIVERY_ID")]
     pub delivery_id: Option<DeliveryId>,
     /// Start of the attempt.
     #[serde(flatten)]
-    #[cfg_attr(feature = "utoipa", param(ignore))]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[param(ignore)]
+    #[command(flatten)]
     pub period: Period,
 }
 

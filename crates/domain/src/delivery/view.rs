@@ -21,32 +21,31 @@ labels! {
 }
 
 /// Filter of deliveries; `None` matches any.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, utoipa::IntoParams, clap::Args)]
+#[into_params(parameter_in = Query)]
 pub struct DeliveryFilter {
     /// Filter by partner.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long = "partner", value_name = "PARTNER_ID"))]
+    #[param(inline)]
+    #[arg(long = "partner", value_name = "PARTNER_ID")]
     pub partner_id: Option<PartnerId>,
     /// Filter by endpoint.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long = "webhook", value_name = "WEBHOOK_ID"))]
+    #[param(inline)]
+    #[arg(long = "webhook", value_name = "WEBHOOK_ID")]
     pub webhook_id: Option<WebhookId>,
     /// Filter by order.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long = "order", value_name = "ORDER_ID"))]
+    #[param(inline)]
+    #[arg(long = "order", value_name = "ORDER_ID")]
     pub order_id: Option<OrderId>,
     /// Filter by status.
     #[serde(rename = "status")]
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long = "status", value_name = "STATUS", value_parser = crate::arguments::enum_parser::<DeliveryState>()))]
+    #[param(inline)]
+    #[arg(long = "status", value_name = "STATUS", value_parser = crate::arguments::enum_parser::<DeliveryState>())]
     pub state: Option<DeliveryState>,
 }
 
 /// A delivery that failed, waits behind a failed one, or is replayed. A delivery without failures has no entry.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = Delivery))]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = Delivery)]
 pub struct DeliveryView {
     /// Delivery ID.
     pub delivery_id: DeliveryId,
@@ -66,7 +65,7 @@ pub struct DeliveryView {
     pub attempts: i32,
     /// Time of the next attempt; null if it waits for an earlier delivery of its order, or has ended.
     #[serde(with = "crate::timestamp::option")]
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub next_attempt_at: Option<OffsetDateTime>,
     /// Attempts, oldest first.
     #[serde(rename = "attempts")]

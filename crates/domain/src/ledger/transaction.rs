@@ -9,8 +9,7 @@ use crate::money::{Currency, Money};
 use crate::period::Period;
 
 /// A ledger entry of a wallet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Transaction {
     /// Identifies the transaction.
     pub transaction_id: TransactionId,
@@ -24,16 +23,16 @@ pub struct Transaction {
     /// Balance of the wallet after this transaction.
     pub balance_after: Money,
     /// Number of the transaction within its wallet, from 1 without gaps.
-    #[cfg_attr(feature = "utoipa", schema(minimum = 1))]
+    #[schema(minimum = 1)]
     pub sequence: i64,
     /// Order that the transaction belongs to.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub order_id: Option<OrderId>,
     /// Payout that the transaction belongs to.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub payout_id: Option<PayoutId>,
     /// Reference of the order, payout or posting.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub reference: Option<String>,
     /// When the transaction was posted.
     #[serde(with = "crate::timestamp")]
@@ -41,26 +40,25 @@ pub struct Transaction {
 }
 
 /// Filter of ledger entries; `None` matches any.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, utoipa::IntoParams, clap::Args)]
+#[into_params(parameter_in = Query)]
 pub struct TransactionFilter {
     /// Time of posting.
     #[serde(flatten)]
-    #[cfg_attr(feature = "utoipa", param(ignore))]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[param(ignore)]
+    #[command(flatten)]
     pub period: Period,
     /// Filter by order.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long = "order", value_name = "ORDER_ID"))]
+    #[param(inline)]
+    #[arg(long = "order", value_name = "ORDER_ID")]
     pub order_id: Option<OrderId>,
     /// Filter by type.
     #[serde(rename = "type")]
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long = "type", value_parser = crate::arguments::enum_parser::<LedgerKind>()))]
+    #[param(inline)]
+    #[arg(long = "type", value_parser = crate::arguments::enum_parser::<LedgerKind>())]
     pub kind: Option<LedgerKind>,
     /// Filter by currency.
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::CurrencyFilter>, inline))]
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[param(value_type = Option<crate::text_schema::CurrencyFilter>, inline)]
+    #[arg(long)]
     pub currency: Option<Currency>,
 }

@@ -9,11 +9,8 @@ use std::str::FromStr;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-#[cfg(feature = "utoipa")]
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
-#[cfg(feature = "utoipa")]
 use utoipa::openapi::{Ref, RefOr, Schema};
-#[cfg(feature = "utoipa")]
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::approval;
@@ -21,8 +18,7 @@ use crate::labels::labels;
 use crate::money::{Amount, AmountText, Currency};
 
 /// Conditions under which an order of the partner waits for an operator.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalRule {
     /// Order totals above which an order waits, by currency.
@@ -107,7 +103,6 @@ impl FromStr for Thresholds {
     }
 }
 
-#[cfg(feature = "utoipa")]
 impl PartialSchema for Thresholds {
     fn schema() -> RefOr<Schema> {
         let amount = RefOr::Ref(Ref::from_schema_name(AmountText::name()));
@@ -125,7 +120,6 @@ impl PartialSchema for Thresholds {
     }
 }
 
-#[cfg(feature = "utoipa")]
 impl ToSchema for Thresholds {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         schemas.push((AmountText::name().into_owned(), AmountText::schema()));

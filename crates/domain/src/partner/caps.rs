@@ -10,8 +10,8 @@ use super::approval_rule::Thresholds;
 pub const MAX_RATE_WINDOW_S: u32 = 86_400;
 
 /// Caps of a partner. Without any, nothing is capped.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = PartnerCaps))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = PartnerCaps)]
 #[serde(deny_unknown_fields)]
 pub struct Caps {
     /// Maximum number of orders of which something is still to be delivered, also `PARTIALLY_DELIVERED` ones.
@@ -44,13 +44,12 @@ pub struct Caps {
 
 /// An order rate. An order exceeds it if it is more than the `orders`-th of the last `within_s` seconds, or if it and the orders
 /// before it exceed the `amount` of their currency.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OrderRate {
     /// Length of the window in seconds.
     #[serde(deserialize_with = "crate::whole_number::required")]
-    #[cfg_attr(feature = "utoipa", schema(minimum = 1, maximum = 86_400))]
+    #[schema(minimum = 1, maximum = 86_400)]
     pub within_s: u32,
     /// Number of orders.
     #[serde(

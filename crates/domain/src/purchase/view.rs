@@ -12,9 +12,9 @@ use crate::money::{Currency, Money};
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray,
 )]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase", const_into_str)]
+#[derive(utoipa::ToSchema)]
 pub enum PurchaseState {
     Open,
     /// Open, and the last vendor response was rejected.
@@ -24,9 +24,9 @@ pub enum PurchaseState {
 
 /// Result of the last request to a vendor about a purchase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, EnumString, IntoStaticStr, VariantArray)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
+#[derive(utoipa::ToSchema)]
 pub enum LastResponse {
     /// The vendor sold all vouchers.
     Sold,
@@ -51,32 +51,30 @@ pub enum LastResponse {
 }
 
 /// Filter of purchases; `None` matches any.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, utoipa::IntoParams, clap::Args)]
+#[into_params(parameter_in = Query)]
 pub struct PurchaseFilter {
     /// Filter by vendor.
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::FilterText>, inline, example = "acme-cards"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "VENDOR_ID"))]
+    #[param(value_type = Option<crate::text_schema::FilterText>, inline, example = "acme-cards")]
+    #[arg(long, value_name = "VENDOR_ID")]
     pub vendor: Option<String>,
     /// Filter by state. Purchases in `refused` are retried too.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = crate::arguments::enum_parser::<PurchaseState>()))]
+    #[param(inline)]
+    #[arg(long, value_parser = crate::arguments::enum_parser::<PurchaseState>())]
     // `Open` includes `Refused`.
     pub state: Option<PurchaseState>,
     /// Filter by order.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long = "order", value_name = "ORDER_ID"))]
+    #[param(inline)]
+    #[arg(long = "order", value_name = "ORDER_ID")]
     pub order_id: Option<OrderId>,
 }
 
 /// A purchase, as operators see it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "utoipa", schema(as = Purchase))]
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = Purchase)]
 pub struct PurchaseView {
     /// Id, which is also the idempotency key at the vendor.
-    #[cfg_attr(feature = "utoipa", schema(value_type = String))]
+    #[schema(value_type = String)]
     pub purchase_id: Uuid,
     /// Partner of the order.
     pub partner_id: PartnerId,
@@ -97,10 +95,10 @@ pub struct PurchaseView {
     /// State of the purchase.
     pub state: PurchaseState,
     /// Last response of the vendor; null before the first.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub last_response: Option<LastResponse>,
     /// Reason why vouchers are missing or why the purchase was ended; null if there is none.
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub last_message: Option<String>,
     /// Number of vouchers that the vendor reports as sold.
     pub sold: u32,
@@ -113,10 +111,10 @@ pub struct PurchaseView {
     pub requested_at: OffsetDateTime,
     /// Time of the last vendor response.
     #[serde(with = "crate::timestamp::option")]
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub last_response_at: Option<OffsetDateTime>,
     /// Time of the next request to the vendor; null once the purchase has ended.
     #[serde(with = "crate::timestamp::option")]
-    #[cfg_attr(feature = "utoipa", schema(required))]
+    #[schema(required)]
     pub next_attempt_at: Option<OffsetDateTime>,
 }

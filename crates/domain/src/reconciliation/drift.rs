@@ -42,26 +42,25 @@ pub struct Drift {
 }
 
 /// Filter of drifts; `None` matches any.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, utoipa::IntoParams, clap::Args)]
+#[into_params(parameter_in = Query)]
 pub struct DriftFilter {
     /// Filter by day, in UTC.
     #[serde(rename = "date", default, with = "crate::iso_date::option")]
-    #[cfg_attr(feature = "utoipa", param(inline, example = "2026-11-20"))]
-    #[cfg_attr(feature = "clap", arg(long = "date", value_name = "DATE", value_parser = crate::iso_date::parse_argument))]
+    #[param(inline, example = "2026-11-20")]
+    #[arg(long = "date", value_name = "DATE", value_parser = crate::iso_date::parse_argument)]
     pub day: Option<Date>,
     /// Filter by vendor.
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::FilterText>, inline, example = "acme-cards"))]
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[param(value_type = Option<crate::text_schema::FilterText>, inline, example = "acme-cards")]
+    #[arg(long)]
     pub vendor: Option<String>,
     /// Filter by kind.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = crate::arguments::enum_parser::<DriftKind>()))]
+    #[param(inline)]
+    #[arg(long, value_parser = crate::arguments::enum_parser::<DriftKind>())]
     pub kind: Option<DriftKind>,
     /// Filter by resolution.
-    #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = crate::arguments::enum_parser::<DriftResolution>()))]
+    #[param(inline)]
+    #[arg(long, value_parser = crate::arguments::enum_parser::<DriftResolution>())]
     pub resolution: Option<DriftResolution>,
 }
 

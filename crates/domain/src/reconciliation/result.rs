@@ -14,24 +14,23 @@ labels! {
 }
 
 /// Counts of a reconciliation.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "utoipa", schema(as = ReconciliationSummary))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = ReconciliationSummary)]
 pub struct ReconciliationSummary {
     /// Number of orders: settled on the day, or for which one vendor's vouchers were bought.
-    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
+    #[schema(minimum = 0)]
     pub orders_total: i64,
     /// Number of vouchers allocated to these orders.
-    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
+    #[schema(minimum = 0)]
     pub vouchers_allocated: i64,
     /// Number of vouchers that both sides have with the same terms.
-    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
+    #[schema(minimum = 0)]
     pub matched: i64,
     /// Number of vouchers that both sides have with different terms.
-    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
+    #[schema(minimum = 0)]
     pub drifted: i64,
     /// Number of vouchers that only one side has.
-    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
+    #[schema(minimum = 0)]
     pub unmatched: i64,
 }
 
@@ -76,29 +75,28 @@ pub struct Reconciliation {
 }
 
 /// A day of all vendors, for the list of days.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct ReconciledDay {
     /// Day in UTC.
     #[serde(rename = "date", serialize_with = "crate::iso_date::serialize")]
-    #[cfg_attr(feature = "utoipa", schema(rename = "date", value_type = String, format = Date))]
+    #[schema(rename = "date", value_type = String, format = Date)]
     pub day: Date,
     /// Number of vendors with records of the day, or whose records were requested.
-    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
+    #[schema(minimum = 0)]
     pub vendors: i64,
     /// Number of those that were compared.
-    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
+    #[schema(minimum = 0)]
     pub compared: i64,
     /// Number of those whose last attempt failed.
-    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
+    #[schema(minimum = 0)]
     pub failed: i64,
     /// Number of vouchers that both sides have with the same terms.
-    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
+    #[schema(minimum = 0)]
     pub matched: i64,
     /// Number of vouchers that both sides have with different terms.
-    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
+    #[schema(minimum = 0)]
     pub drifted: i64,
     /// Number of vouchers that only one side has.
-    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
+    #[schema(minimum = 0)]
     pub unmatched: i64,
 }

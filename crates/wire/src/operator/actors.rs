@@ -17,21 +17,17 @@ const MAX_LIMIT: usize = 10_000;
 type ActorsLimit = Limit<MAX_LIMIT, DEFAULT_LIMIT>;
 
 /// Query of live actors.
-#[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams, clap::Args)]
 #[into_params(parameter_in = Query)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct ActorsQuery {
     /// Filter by kind.
     #[param(inline)]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = vouchsafe_domain::arguments::enum_parser::<ActorKind>()))]
+    #[arg(long, value_parser = vouchsafe_domain::arguments::enum_parser::<ActorKind>())]
     pub kind: Option<ActorKind>,
     /// Maximum number of actors.
     #[serde(default)]
     #[param(inline, required = false)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, value_name = "N", default_value_t = ActorsLimit::default(), help = ActorsLimit::help("actors"))
-    )]
+    #[arg(long, value_name = "N", default_value_t = ActorsLimit::default(), help = ActorsLimit::help("actors"))]
     pub limit: ActorsLimit,
 }
 

@@ -9,17 +9,16 @@ use super::text::validate_name;
 use crate::error_body::InvalidRequest;
 
 /// Definition of a category.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct CategoryRequest {
     /// Display name.
     #[schema(min_length = 1, max_length = 200)]
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     name: String,
     /// ID of the parent category.
     #[serde(default)]
-    #[cfg_attr(feature = "clap", arg(long = "parent", value_name = "CATEGORY"))]
+    #[arg(long = "parent", value_name = "CATEGORY")]
     parent_id: Option<String>,
 }
 

@@ -56,23 +56,19 @@ operations! {
 }
 
 /// Request for a credential.
-#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(
-    feature = "clap",
-    derive(clap::Args),
-    command(mut_arg("allowlist", |allow| allow.help(
+#[command(mut_arg("allowlist", |allow| allow.help(
         "Network or address to which the credential is restricted. Can be repeated"
-    )))
-)]
+    )))]
 pub struct NewCredential {
     /// Networks to which the credential is restricted, in addition to the partner's allowlist.
     #[serde(default)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     pub allowlist: Option<Allowlist>,
     /// What the credential may do; null or omitted: everything.
     #[serde(default)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     pub scopes: Option<ApiScopes>,
 }
 
@@ -95,16 +91,12 @@ fn serialize_secret<S: Serializer>(secret: &ApiSecret, serializer: S) -> Result<
 }
 
 /// Query of a revocation.
-#[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams, clap::Args)]
 #[into_params(parameter_in = Query)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct RevocationQuery {
     /// Whether credentials rotated from it are revoked, too (the default), or kept.
     #[param(inline)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, value_parser = vouchsafe_domain::arguments::enum_parser::<DescendantPolicy>())
-    )]
+    #[arg(long, value_parser = vouchsafe_domain::arguments::enum_parser::<DescendantPolicy>())]
     pub descendants: Option<DescendantPolicy>,
 }
 

@@ -9,13 +9,12 @@ use super::text::validate_reason;
 use crate::error_body::InvalidRequest;
 
 /// Reason for a decision.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct ReasonRequest {
     /// Reason, shown to the partner in the timeline.
     #[schema(min_length = 1, max_length = 500)]
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     reason: String,
 }
 
@@ -30,14 +29,13 @@ impl ReasonRequest {
 }
 
 /// Why a change request is declined.
-#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct DeclineRequest {
     /// Reason, for the requester.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 500)]
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     reason: Option<String>,
 }
 

@@ -119,10 +119,9 @@ pub struct NewOperator {
 }
 
 /// Changes of an operator. Omitted fields stay unchanged.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
 #[schema(as = OperatorChange)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct OperatorPatch {
     /// What the operator may do.
     #[serde(
@@ -130,49 +129,39 @@ pub struct OperatorPatch {
         skip_serializing_if = "Option::is_none",
         deserialize_with = "json::optional_enum_value"
     )]
-    #[cfg_attr(feature = "clap", arg(
+    #[arg(
         long,
         value_parser = vouchsafe_domain::arguments::enum_parser::<Role>(),
         help = "viewer, operator or admin"
-    ))]
+    )]
     pub role: Option<Role>,
     /// Whether all tokens of the operator are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, value_name = "true|false", help = "Whether all tokens are refused")
-    )]
+    #[arg(long, value_name = "true|false", help = "Whether all tokens are refused")]
     pub disabled: Option<bool>,
 }
 
 /// Request for a token.
-#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct IssueTokenRequest {
     /// Days until the token expires, 1 to 366; default 90.
     #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
     #[schema(minimum = 1, maximum = 366)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            value_name = "N",
-            help = "Days until the token expires, 1 to 366 [default: 90]"
-        )
+    #[arg(
+        long,
+        value_name = "N",
+        help = "Days until the token expires, 1 to 366 [default: 90]"
     )]
     days: Option<u16>,
     /// SHA-256 of the token in hex, if its operator has generated the token: then only the operator sees it.
     /// Required for the token of another operator while changes need a second operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[0-9a-f]{64}$")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            value_name = "HASH",
-            help = "SHA-256 in hex of a token that the operator has generated"
-        )
+    #[arg(
+        long,
+        value_name = "HASH",
+        help = "SHA-256 in hex of a token that the operator has generated"
     )]
     token_sha256: Option<String>,
 }

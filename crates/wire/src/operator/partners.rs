@@ -1,6 +1,5 @@
 //! Operations and bodies of `/partners`.
 
-#[cfg(feature = "clap")]
 mod arguments;
 mod limits_patch;
 pub(super) mod patch;
@@ -78,28 +77,24 @@ operations! {
 }
 
 /// A partner to create.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(
-    feature = "clap",
-    derive(clap::Args),
-    command(mut_arg("allowlist", |allow| allow.help(
+#[command(mut_arg("allowlist", |allow| allow.help(
         "Network or address from which it may call; without any, all are denied. Can be repeated"
-    )))
-)]
+    )))]
 pub struct NewPartner {
     /// Display name.
     #[schema(min_length = 1, max_length = 200)]
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     name: String,
     /// Networks from which the partner may call; an empty list denies all.
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     allowlist: Allowlist,
     /// Rate limits that differ from the settings.
     #[serde(default, deserialize_with = "some_object")]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     limits: Option<LimitsPatch>,
 }
 

@@ -72,24 +72,20 @@ impl<'a> PayoutOfPartner<'a> {
 }
 
 /// Details of a payout decision, all optional.
-#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PayoutDecisionRequest {
     /// Reason, shown to the partner in the timeline.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 500)]
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     reason: Option<String>,
     /// Reference of the payment at the bank.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 128)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            help = "Reference of the payment at the bank, e.g. the number of a statement"
-        )
+    #[arg(
+        long,
+        help = "Reference of the payment at the bank, e.g. the number of a statement"
     )]
     reference: Option<String>,
 }

@@ -1,13 +1,11 @@
 //! Product definition of `PUT /products/{product_id}`; reports the errors of all fields at once.
 
-#[cfg(feature = "clap")]
 mod arguments;
 mod denominations;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-#[cfg(feature = "clap")]
 use vouchsafe_domain::arguments::enum_parser;
 use vouchsafe_domain::catalogue::Catalogue;
 use vouchsafe_domain::iso_date;
@@ -47,7 +45,6 @@ pub(super) const MAX_LOW_STOCK_AT: u32 = 100_000;
 
 /// The options with a value of a product. clap leaves the group of a struct empty if some fields are flattened, as the
 /// expiry policy is.
-#[cfg(feature = "clap")]
 const OPTIONS: [&str; 14] = [
     "name",
     "brand",
@@ -66,128 +63,104 @@ const OPTIONS: [&str; 14] = [
 ];
 
 /// Definition of a product.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "clap", derive(clap::Args), group(args = OPTIONS))]
+#[group(args = OPTIONS)]
 pub struct ProductRequest {
     /// Display name.
     #[schema(min_length = 1, max_length = 200)]
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     name: String,
     /// Brand; codes are unique within a brand.
     #[schema(min_length = 1, max_length = 100)]
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     brand: String,
     /// ID of an existing category.
-    #[cfg_attr(feature = "clap", arg(long = "category", value_name = "CATEGORY"))]
+    #[arg(long = "category", value_name = "CATEGORY")]
     category_id: String,
     /// ID of an existing vendor.
-    #[cfg_attr(feature = "clap", arg(long, default_value = "mock"))]
+    #[arg(long, default_value = "mock")]
     vendor: String,
     /// Currency of the denominations.
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     currency: Currency,
     /// ISO 3166 codes (two capital letters) of the countries where it can be redeemed; empty: everywhere.
     #[schema(value_type = Vec<vouchsafe_domain::text_schema::Country>, max_items = 300)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long = "country",
-            value_name = "CODE",
-            help = "Country where it can be redeemed; without any, everywhere. Can be repeated"
-        )
+    #[arg(
+        long = "country",
+        value_name = "CODE",
+        help = "Country where it can be redeemed; without any, everywhere. Can be repeated"
     )]
     countries: Vec<String>,
     /// Face values; may be empty if there is a range.
     #[schema(max_items = 200)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long = "denomination",
-            value_name = "AMOUNT",
-            help = "Face value. Can be repeated"
-        )
+    #[arg(
+        long = "denomination",
+        value_name = "AMOUNT",
+        help = "Face value. Can be repeated"
     )]
     denominations: Vec<AmountText>,
     /// Range of further face values.
     #[serde(default)]
     #[schema(value_type = Option<DenominationRangeRequest>)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(long = "range", value_name = "MIN:MAX:STEP", value_parser = arguments::parse_range)
-    )]
+    #[arg(long = "range", value_name = "MIN:MAX:STEP", value_parser = arguments::parse_range)]
     denomination_range: Option<JsonObject<DenominationRangeRequest>>,
     /// Expiry policy of the vouchers.
     #[schema(value_type = ExpiryPolicyRequest)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     expiry_policy: JsonObject<ExpiryPolicyRequest>,
     /// Information for the holder of a voucher.
     #[schema(value_type = RedemptionRequest)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     redemption: JsonObject<RedemptionRequest>,
     /// Source of vouchers when stock is short.
     #[serde(deserialize_with = "json::enum_value")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, default_value = "stock", value_parser = enum_parser::<SupplyRoute>())
-    )]
+    #[arg(long, default_value = "stock", value_parser = enum_parser::<SupplyRoute>())]
     route: SupplyRoute,
     /// Which orders wait for approval; default `rule`.
     #[serde(default, deserialize_with = "json::enum_value")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
+    #[arg(
             long,
             default_value = "rule",
             value_parser = enum_parser::<ApprovalPolicy>(),
             help = "`always` if every order waits for approval"
-        )
-    )]
+        )]
     approval: ApprovalPolicy,
     /// Whether the vendor accepts returned vouchers.
     #[serde(default)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, help = "Mark vouchers as returnable to the vendor")
-    )]
+    #[arg(long, help = "Mark vouchers as returnable to the vendor")]
     returnable: bool,
     /// What identifies a voucher among those of the brand; default `code`.
     #[serde(default, deserialize_with = "json::enum_value")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
+    #[arg(
             long,
             default_value = "code",
             value_parser = enum_parser::<CodeIdentity>(),
             help = "`code_and_pin` if the brand issues one code with several PINs"
-        )
-    )]
+        )]
     code_identity: CodeIdentity,
     /// Whether the case of codes counts; cannot change once the brand has stock. Default: as it is for the
     /// product or other products of its brand, else `exact`.
     #[serde(default, deserialize_with = "json::optional_enum_value")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
+    #[arg(
             long,
             value_parser = enum_parser::<CodeCase>(),
             help = "`ignored` if codes that differ only in case are one [default: as it is, or as for the brand]"
-        )
-    )]
+        )]
     code_case: Option<CodeCase>,
     /// Days for which a voucher must still be valid when it is allocated.
     #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::required")]
     #[schema(maximum = 3_650)]
-    #[cfg_attr(feature = "clap", arg(long, default_value_t = 0, value_name = "DAYS"))]
+    #[arg(long, default_value_t = 0, value_name = "DAYS")]
     min_validity_days: u16,
     /// Stock level below which availability is `LOW_STOCK`; default 20.
     #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
     #[schema(maximum = 100_000)]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
+    #[arg(long, value_name = "N")]
     low_stock_at: Option<u32>,
     /// Whether sales have ended.
     #[serde(default)]
-    #[cfg_attr(feature = "clap", arg(long, help = "End sales; the product stays readable"))]
+    #[arg(long, help = "End sales; the product stays readable")]
     discontinued: bool,
 }
 
@@ -204,19 +177,18 @@ struct ExpiryPolicyRequest {
 }
 
 /// Information for the holder of a voucher.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub(super) struct RedemptionRequest {
     /// How to redeem the voucher.
     #[serde(default)]
     #[schema(max_length = 20_000)]
-    #[cfg_attr(feature = "clap", arg(long, default_value = ""))]
+    #[arg(long, default_value = "")]
     instructions: String,
     /// Terms of redemption.
     #[serde(default)]
     #[schema(max_length = 20_000)]
-    #[cfg_attr(feature = "clap", arg(long, default_value = ""))]
+    #[arg(long, default_value = "")]
     terms: String,
 }
 

@@ -11,13 +11,12 @@ use vouchsafe_domain::text_schema::{FilterText, MAX_FILTER_BYTES};
 use crate::page::is_storable_text;
 
 /// Query of a search.
-#[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams, clap::Args)]
 #[into_params(parameter_in = Query)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct SearchQuery {
     /// ID of an object, or reference of an order.
     #[param(value_type = FilterText, inline, example = "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f")]
-    #[cfg_attr(feature = "clap", arg(value_name = "ID_OR_REFERENCE"))]
+    #[arg(value_name = "ID_OR_REFERENCE")]
     pub q: SearchText,
 }
 

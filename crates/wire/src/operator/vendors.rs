@@ -77,22 +77,21 @@ pub struct VendorWithCircuit {
 }
 
 /// Definition of a vendor.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct VendorRequest {
     /// Adapter through which vouchers are bought.
     #[serde(deserialize_with = "json::enum_value")]
-    #[cfg_attr(feature = "clap", arg(
+    #[arg(
         long,
         value_parser = vouchsafe_domain::arguments::enum_parser::<AdapterKind>(),
         help = "Adapter: mock (sandbox only), http (the vendor protocol) or manual (you fulfil the orders)"
-    ))]
+    )]
     adapter: AdapterKind,
     /// URL of the vendor's API, for `http` only: https, or http to the same machine.
     #[serde(default)]
     #[schema(value_type = Option<HttpUrl>)]
-    #[cfg_attr(feature = "clap", arg(long, help = "URL of the vendor's API, for http only"))]
+    #[arg(long, help = "URL of the vendor's API, for http only")]
     url: Option<String>,
     /// Bearer token for the vendor, for `http` only; never shown. If omitted, the stored one stays unless the URL
     /// changes.
@@ -102,26 +101,20 @@ pub struct VendorRequest {
         deserialize_with = "deserialize_secret"
     )]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 4_096, write_only)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            value_name = "TEXT",
-            help = "Bearer token, for http only: @FILE, - for standard input, or the text, which other users of this machine may \
+    #[arg(
+        long,
+        value_name = "TEXT",
+        help = "Bearer token, for http only: @FILE, - for standard input, or the text, which other users of this machine may \
                 see [default: the stored one, unless the url changes]"
-        )
     )]
     pub credentials: Option<SecretString>,
     /// Maximum number of purchases in flight; default 4.
     #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
     #[schema(minimum = 1, maximum = 64)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            value_name = "N",
-            help = "Maximum number of purchases in flight [default: 4]"
-        )
+    #[arg(
+        long,
+        value_name = "N",
+        help = "Maximum number of purchases in flight [default: 4]"
     )]
     concurrency: Option<u16>,
 }

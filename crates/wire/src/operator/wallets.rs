@@ -64,22 +64,15 @@ operations! {
 const MAX_AMOUNT: i64 = 1_000_000_000_000_000;
 
 /// Amount to post to a wallet.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PostingRequest {
     /// Amount; a negative adjustment takes money away.
-    #[cfg_attr(
-        feature = "clap",
-        arg(allow_negative_numbers = true, help = "Amount, e.g. 1000.00")
-    )]
+    #[arg(allow_negative_numbers = true, help = "Amount, e.g. 1000.00")]
     amount: AmountText,
     /// Your reference; the amount is posted once per reference.
     #[schema(min_length = 1, max_length = 128)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, help = "Your reference, e.g. the number of a bank statement")
-    )]
+    #[arg(long, help = "Your reference, e.g. the number of a bank statement")]
     reference: String,
 }
 

@@ -12,14 +12,13 @@ use crate::json;
 use crate::partner::limits::{overlap_s, overlap_schema};
 
 /// Options of a credential rotation.
-#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct RotateRequest {
     /// Seconds that the current credential stays valid [default: 86400, a day].
     #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
     #[schema(schema_with = credential_overlap_schema)]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "SECONDS"))]
+    #[arg(long, value_name = "SECONDS")]
     overlap_seconds: Option<u32>,
 }
 

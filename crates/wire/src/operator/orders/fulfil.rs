@@ -20,41 +20,31 @@ use crate::operator::stock::voucher_list::ListedVoucher;
 pub(in crate::operator) const MAX_VOUCHERS: usize = 1_000;
 
 /// Vouchers for an order.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct FulfilRequest {
     /// Product of the vouchers. Optional, with `denomination`, if the order needs only one SKU.
     #[serde(default)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long = "product",
-            value_name = "PRODUCT",
-            requires = "denomination",
-            help = "Product ID; required if the order needs several products"
-        )
+    #[arg(
+        long = "product",
+        value_name = "PRODUCT",
+        requires = "denomination",
+        help = "Product ID; required if the order needs several products"
     )]
     product_id: Option<String>,
     /// Face value of the vouchers.
     #[serde(default)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, value_name = "AMOUNT", requires = "product_id", help = "Face value")
-    )]
+    #[arg(long, value_name = "AMOUNT", requires = "product_id", help = "Face value")]
     denomination: Option<AmountText>,
     /// The vouchers; at most as many new ones as the order needs.
     #[schema(value_type = Vec<VoucherRequest>, min_items = 1, max_items = 1_000)]
-    #[cfg_attr(feature = "clap", arg(skip))]
+    #[arg(skip)]
     pub vouchers: Vec<JsonObject<VoucherRequest>>,
     /// Accept codes that look damaged by a spreadsheet (`6.03571E+15`, `#N/A`, `="0060"`), for brands whose codes look so.
     #[serde(default)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            help = "Accept codes that look damaged by a spreadsheet, such as 6.03571E+15 or #N/A"
-        )
+    #[arg(
+        long,
+        help = "Accept codes that look damaged by a spreadsheet, such as 6.03571E+15 or #N/A"
     )]
     pub accept_as_is: bool,
 }

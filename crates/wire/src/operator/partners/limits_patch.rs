@@ -1,11 +1,9 @@
 //! Rate limits of a partner, to set or reset by class.
 
-#[cfg(feature = "clap")]
 mod arguments;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-#[cfg(feature = "clap")]
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_domain::limits::{Limit, Limits, MAX_QUOTA, MAX_WINDOW_S};
 
@@ -54,7 +52,6 @@ impl LimitsPatch {
         }
     }
 
-    #[cfg(feature = "clap")]
     pub(super) const fn get_mut(&mut self, class: RequestClass) -> &mut Option<Nullable<Limit>> {
         match class {
             RequestClass::Orders => &mut self.orders,

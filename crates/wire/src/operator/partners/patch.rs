@@ -10,7 +10,6 @@ use vouchsafe_domain::partner::caps::Caps;
 use vouchsafe_domain::partner::{DEFAULT_CANCEL_WINDOW_S, Partner};
 use vouchsafe_domain::scope::Scope;
 
-#[cfg(feature = "clap")]
 use super::arguments;
 use super::limits_patch::{CeilingsPatch, LimitsPatch, limit_range};
 use crate::error_body::{ErrorDetail, InvalidRequest};
@@ -22,106 +21,105 @@ use crate::operator::patch_field::{
 pub(in crate::operator) const MAX_CANCEL_WINDOW_S: u32 = 31_536_000;
 
 /// Terms to change. `null` removes a term; it is an error for terms that cannot be removed.
-#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PartnerPatch {
     /// Networks from which the partner may call.
     #[serde(default, deserialize_with = "some")]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     allowlist: Option<Allowlist>,
     /// Rate limits that differ from the settings; other classes stay unchanged.
     #[serde(default, deserialize_with = "some_object")]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     limits: Option<LimitsPatch>,
     /// Rate limits of all credentials together; other classes stay unchanged, null removes one. Not below
     /// what the live credentials may send together.
     #[serde(default, deserialize_with = "some_object")]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<LimitsPatch>)]
-    #[cfg_attr(feature = "clap", command(flatten))]
+    #[command(flatten)]
     ceilings: Option<CeilingsPatch>,
     /// Whether the partner's requests are rejected, except reading the codes of its orders.
     #[serde(default, deserialize_with = "some")]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    #[cfg_attr(feature = "clap", arg(skip))]
+    #[arg(skip)]
     suspended: Option<bool>,
     /// Whether a suspension also rejects reading the codes of the partner's orders.
     #[serde(default, deserialize_with = "some")]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    #[cfg_attr(feature = "clap", arg(skip))]
+    #[arg(skip)]
     codes_blocked: Option<bool>,
     /// Which orders wait for approval; null: none.
     #[serde(default, deserialize_with = "nullable_object")]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ApprovalRule>)]
-    #[cfg_attr(feature = "clap", arg(
+    #[arg(
         long,
         value_name = "JSON",
         value_parser = arguments::parse_json::<ApprovalRule>,
         help = "Rule for orders that wait for approval, as JSON, or `none`"
-    ))]
+    )]
     approval_rule: Option<Nullable<ApprovalRule>>,
     /// Caps that override those of the settings; null: those of the settings apply; an empty object: none apply.
     #[serde(default, deserialize_with = "nullable_object")]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Caps>)]
-    #[cfg_attr(feature = "clap", arg(
+    #[arg(
         long,
         value_name = "JSON",
         value_parser = arguments::parse_caps,
         help = "Caps on pending orders, cancellations and spend, as JSON: {} for no caps; or `default` for those of the settings"
-    ))]
+    )]
     caps: Option<Nullable<Caps>>,
     /// Products that the partner may order; null: all.
     #[serde(default, deserialize_with = "nullable_object")]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Scope>)]
-    #[cfg_attr(feature = "clap", arg(
+    #[arg(
         long,
         value_name = "JSON",
         value_parser = arguments::parse_json::<Scope>,
         help = "Products that it may order, as JSON {\"categories\":[…],\"products\":[…]}, or `none` for all"
-    ))]
+    )]
     catalogue: Option<Nullable<Scope>>,
     /// Time in which the partner may cancel an order, in seconds; null: the default, a day.
     #[serde(default, deserialize_with = "nullable_number")]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u32>, maximum = 31_536_000)]
-    #[cfg_attr(feature = "clap", arg(
+    #[arg(
         long = "cancel-window",
         value_name = "SECONDS",
         value_parser = arguments::parse_window,
         help = "Seconds in which orders can be cancelled, or `default`"
-    ))]
+    )]
     cancel_window_s: Option<Nullable<u32>>,
     /// Time at which the partner passed the certification in the sandbox.
     #[serde(default, deserialize_with = "some")]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<OffsetDateTime>)]
-    #[cfg_attr(feature = "clap", arg(
+    #[arg(
         long,
         value_name = "TIME",
         value_parser = arguments::parse_time,
         help = "Time of the passed certification, e.g. 2026-11-20T12:00:00Z, or `none`"
-    ))]
+    )]
     certified_at: Option<Nullable<Timestamp>>,
     /// Time at which the partner signed the agreement.
     #[serde(default, deserialize_with = "some")]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<OffsetDateTime>)]
-    #[cfg_attr(feature = "clap", arg(
+    #[arg(
         long,
         value_name = "TIME",
         value_parser = arguments::parse_time,
         help = "Time of the signed agreement, or `none`"
-    ))]
+    )]
     agreement_signed_at: Option<Nullable<Timestamp>>,
 }
 

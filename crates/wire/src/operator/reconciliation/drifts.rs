@@ -75,22 +75,21 @@ struct DriftSide {
 }
 
 /// Resolution of a drift.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct ResolveRequest {
     /// `resolved`, or `escalated` to the vendor.
     #[serde(deserialize_with = "json::enum_value")]
-    #[cfg_attr(feature = "clap", arg(
+    #[arg(
         long = "as",
         default_value = "resolved",
         value_parser = vouchsafe_domain::arguments::enum_parser_of(&[DriftResolution::Resolved, DriftResolution::Escalated]),
         help = "New resolution"
-    ))]
+    )]
     resolution: DriftResolution,
     /// Reason, written to the audit trail.
     #[schema(min_length = 1, max_length = 500)]
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     reason: String,
 }
 

@@ -144,27 +144,22 @@ struct VendorReconciliation {
 }
 
 /// Query of an upload of records.
-#[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams, clap::Args)]
 #[into_params(parameter_in = Query)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct RecordsQuery {
     /// Vendor ID.
     #[param(example = "acme-cards")]
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     pub vendor: String,
 }
 
 /// Vendors to compare a day with.
-#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct RunRequest {
     /// Vendor ID. Default: all vendors whose adapter lists its sales (`http` and `mock`).
     #[serde(default)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, help = "Vendor ID [default: all vendors that list their sales]")
-    )]
+    #[arg(long, help = "Vendor ID [default: all vendors that list their sales]")]
     pub vendor: Option<String>,
 }
 

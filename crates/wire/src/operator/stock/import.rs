@@ -123,56 +123,43 @@ impl ImportReport {
 }
 
 /// Query of an import.
-#[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams, clap::Args)]
 #[into_params(parameter_in = Query)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct ImportQuery {
     /// Product ID.
     #[param(example = "amzn-us")]
-    #[cfg_attr(feature = "clap", arg(long = "product", value_name = "PRODUCT"))]
+    #[arg(long = "product", value_name = "PRODUCT")]
     pub product_id: String,
     /// Face value.
     // Optional, because an unknown product is reported before a missing denomination.
     #[param(required, example = "25.00")]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "AMOUNT", required = true))]
+    #[arg(long, value_name = "AMOUNT", required = true)]
     pub denomination: Option<String>,
     /// Vendor of the vouchers. Default: the product's vendor.
     #[param(example = "acme-cards")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, help = "Vendor of the vouchers [default: the product's vendor]")
-    )]
+    #[arg(long, help = "Vendor of the vouchers [default: the product's vendor]")]
     pub vendor: Option<String>,
     /// Name of the batch, by which reconciliation counts its vouchers; at most 128 characters. Default: the time of the import.
     #[param(example = "delivery-4711")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            help = "Name of the batch, for reconciliation [default: the time of the import]"
-        )
+    #[arg(
+        long,
+        help = "Name of the batch, for reconciliation [default: the time of the import]"
     )]
     pub batch: Option<String>,
     /// Store nothing, and report what an import would do, with the first vouchers as they were understood.
     #[serde(default)]
     #[param(required = false)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            help = "Store nothing; show what an import would do and the first vouchers as understood"
-        )
+    #[arg(
+        long,
+        help = "Store nothing; show what an import would do and the first vouchers as understood"
     )]
     pub dry_run: bool,
     /// Accept codes that look damaged by a spreadsheet (`6.03571E+15`, `#N/A`, `="0060"`), for brands whose codes look so.
     #[serde(default)]
     #[param(required = false)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            help = "Accept codes that look damaged by a spreadsheet, such as 6.03571E+15 or #N/A"
-        )
+    #[arg(
+        long,
+        help = "Accept codes that look damaged by a spreadsheet, such as 6.03571E+15 or #N/A"
     )]
     pub accept_as_is: bool,
 }

@@ -12,13 +12,12 @@ use vouchsafe_domain::text_schema::FilterText;
 use crate::filter::ListFilter;
 
 /// Filter of stock levels.
-#[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams, clap::Args)]
 #[into_params(parameter_in = Query)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct LevelFilter {
     /// Filter by product.
     #[param(value_type = Option<FilterText>, inline, example = "amzn-us")]
-    #[cfg_attr(feature = "clap", arg(long = "product", value_name = "PRODUCT"))]
+    #[arg(long = "product", value_name = "PRODUCT")]
     pub product_id: Option<String>,
 }
 

@@ -13,13 +13,12 @@ use crate::json::JsonObject;
 use crate::operator::text::validate_reason;
 
 /// Quarantines all available stock.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct QuarantineRequest {
     /// Reason, written to the audit trail.
     #[schema(min_length = 1, max_length = 500)]
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     reason: String,
 }
 

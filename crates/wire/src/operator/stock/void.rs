@@ -17,34 +17,30 @@ use crate::operator::text::validate_reason;
 pub const MAX_CODES: usize = 1_000;
 
 /// Vouchers to take out of sale: a whole SKU by its `denomination`, or single `codes`.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct VoidRequest {
     /// Product ID.
     #[schema(value_type = ProductId)]
-    #[cfg_attr(feature = "clap", arg(long = "product", value_name = "PRODUCT"))]
+    #[arg(long = "product", value_name = "PRODUCT")]
     pub product_id: String,
     /// Face value of which all available vouchers are voided.
     #[serde(default)]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            value_name = "AMOUNT",
-            required_unless_present = "codes",
-            conflicts_with = "codes"
-        )
+    #[arg(
+        long,
+        value_name = "AMOUNT",
+        required_unless_present = "codes",
+        conflicts_with = "codes"
     )]
     denomination: Option<AmountText>,
     /// Codes to void.
     #[serde(default)]
     #[schema(value_type = Option<Vec<NamedCode>>, min_items = 1, max_items = 1_000)]
-    #[cfg_attr(feature = "clap", arg(skip))]
+    #[arg(skip)]
     pub codes: Option<Vec<JsonObject<NamedCode>>>,
     /// Reason, written to the audit trail.
     #[schema(min_length = 1, max_length = 500)]
-    #[cfg_attr(feature = "clap", arg(long))]
+    #[arg(long)]
     reason: String,
 }
 
