@@ -121,7 +121,8 @@ impl AuditLog {
     /// The newest id alone would not do: transactions do not commit in the order of their ids.
     #[boxed]
     pub async fn recent_changes(&self) -> Result<RecentChanges, StoreError> {
-        let statement = sqlx::query!(
+        let statement = sqlx::query_as!(
+            RecentChanges,
             r#"WITH settled AS MATERIALIZED (
                 SELECT max(a.audit_id) AS audit_id
                   FROM (
@@ -143,11 +144,7 @@ impl AuditLog {
                     ) AS "ids!"
                FROM settled AS s"#,
             MAX_TRANSACTION as _,
-        )
-        .map(|row| RecentChanges {
-            settled: row.settled,
-            ids: row.ids,
-        });
+        );
         self.0
             .run(|pool| async move { statement.fetch_one(&pool).await })
             .await

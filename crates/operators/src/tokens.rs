@@ -69,22 +69,14 @@ pub enum IssueTokenOutcome {
 /// Runs a statement that returns tokens.
 macro_rules! query_tokens {
     ($before:literal, $after:literal $(, $argument:expr)* $(,)?) => {
-        sqlx::query!(
+        sqlx::query_as!(
+            OperatorTokenSummary,
             $before
                 + r#" token_id AS "token_id: OperatorTokenId", operator AS "operator: OperatorName", created_at, expires_at,
                       last_used_at, revoked_at, (activation_hash IS NULL) AS "active!" "#
                 + $after,
             $($argument),*
         )
-        .map(|row| OperatorTokenSummary {
-            token_id: row.token_id,
-            operator: row.operator,
-            created_at: row.created_at,
-            expires_at: row.expires_at,
-            last_used_at: row.last_used_at,
-            revoked_at: row.revoked_at,
-            active: row.active,
-        })
     };
 }
 

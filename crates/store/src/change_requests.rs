@@ -61,7 +61,8 @@ pub enum ChangeOutcome {
 /// Runs a statement that returns requests.
 macro_rules! query_requests {
     ($before:literal, $after:literal $(, $argument:expr)* $(,)?) => {
-        sqlx::query!(
+        sqlx::query_as!(
+            ChangeRequest,
             $before
                 + r#" request_id AS "request_id: ChangeRequestId", kind AS "kind: ChangeKind", object,
                       details::text AS "details!",
@@ -72,20 +73,6 @@ macro_rules! query_requests {
                 + $after,
             $($argument),*
         )
-        .map(|row| ChangeRequest {
-            request_id: row.request_id,
-            kind: row.kind,
-            object: row.object,
-            details: row.details,
-            status: row.status,
-            requested_by: row.requested_by,
-            requested_at: row.requested_at,
-            expires_at: row.expires_at,
-            decided_by: row.decided_by,
-            decided_at: row.decided_at,
-            reason: row.reason,
-            error_code: row.error_code,
-        })
     };
 }
 
