@@ -106,6 +106,7 @@ class Traffic:
         self.successes, self.decisions = [], []
         self.is_quarantined = threading.Event()
         self.is_stopped = threading.Event()
+        self.is_aborted = False
 
     def __enter__(self):
         self.threads = [threading.Thread(target=self.order, args=(number,)) for number in range(CLIENTS)]
@@ -114,7 +115,8 @@ class Traffic:
             thread.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, failure, *_):
+        self.is_aborted = failure is not None
         self.is_stopped.set()
         for thread in self.threads:
             thread.join()
@@ -127,6 +129,8 @@ class Traffic:
         while not self.is_stopped.is_set():
             key, began = secrets.token_hex(16), time.monotonic()
             while not self.is_definite(number, client.send("POST", "/orders", body, key)):
+                if self.is_aborted:
+                    return
                 time.sleep(0.05)
             time.sleep(max(0, began + self.interval - time.monotonic()))
 
@@ -279,8 +283,12 @@ def main():
     options = parser.parse_args()
     kinds = ROUNDS[:3] if options.rounds <= 3 else ROUNDS
     limits = {f"VOUCHSAFE_LIMIT_{name}": "1000000/60" for name in ("ORDERS", "GENERAL", "AUTH", "VOUCHERS")}
-    cluster = ha.Cluster(options.program, limits)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        cluster = ha.Cluster(options.program, limits)
+    except ha.Refused as refused:
+        print(f"rounds.py: {refused}", file=sys.stderr)
+        return 2
     try:
         cluster.up()
         partners = add_partners(cluster, options.rounds)
@@ -289,6 +297,7 @@ def main():
             if options.json:
                 with open(options.json, "a") as lines:
                     print(json.dumps(figures), file=lines)
+        return 0
     except BaseException:
         print(cluster.logs(), file=sys.stderr)
         raise
