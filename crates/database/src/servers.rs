@@ -8,7 +8,7 @@
 //! | another server is the primary | work on connections to the former one is aborted with an unknown outcome, and new connections lead to the new one |
 //! | a server is in recovery | it counts as unreachable |
 //! | a commit waits for a standby for ten seconds | no further connection of its kind is opened, so that commits without a client stay as few as connections |
-//! | a connection leads to another cluster or timeline than the one before | commits may be lost: a discontinuity is counted, and caches of the database are dropped |
+//! | a connection leads to another cluster or timeline than the one before, or another server is the primary | commits may be lost: a discontinuity is counted, and caches of the database are dropped |
 //!
 //! The watch exists only with several servers. Behind one address, that of a proxy, connections end when the primary changes.
 
@@ -223,10 +223,18 @@ impl Servers {
         }
     }
 
-    /// Caches are dropped before the first connection to another server.
     fn adopt(&self, found: &FoundPrimary) -> (usize, History) {
-        self.continuity.observe(found.history);
-        let index = found.index;
+        self.move_to(found.index, found.history);
+        (found.index, found.history)
+    }
+
+    /// Caches are dropped before the first connection to another server, also if its timeline has the same number: two standbys that
+    /// were promoted without each other's knowledge give it to different histories.
+    fn move_to(&self, index: usize, history: History) {
+        self.continuity.observe(history);
+        if self.primary.borrow().index.is_some_and(|known| known != index) {
+            self.continuity.record_discontinuity();
+        }
         let is_moved = self.primary.send_if_modified(|primary| {
             let is_moved = primary.index != Some(index);
             if is_moved {
@@ -239,7 +247,6 @@ impl Servers {
             let options = &self.options[index];
             info!(server.address = %address(options), "connecting to this database server: it is the primary");
         }
-        (index, found.history)
     }
 }
 
@@ -284,4 +291,22 @@ impl PrimaryWatch {
 /// The error of work on a connection to a former primary: its outcome is unknown.
 pub fn moved_error() -> sqlx::Error {
     io::Error::new(io::ErrorKind::ConnectionAborted, PrimaryMoved).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_primary_is_a_discontinuity_whatever_its_timeline() {
+        let servers = Servers::new(vec![PgConnectOptions::new(), PgConnectOptions::new()], true);
+        let history = History {
+            system_identifier: 1,
+            timeline: 3,
+        };
+        for (index, expected) in [(0, 0), (0, 0), (1, 1), (1, 1), (0, 2)] {
+            servers.move_to(index, history);
+            assert_eq!(servers.discontinuities(), expected);
+        }
+    }
 }

@@ -59,7 +59,7 @@ pub(crate) struct Continuity {
 /// A cluster and its timeline: a promoted standby and a restored backup have another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct History {
-    system_identifier: i64,
+    pub(super) system_identifier: i64,
     pub(super) timeline: i64,
 }
 
