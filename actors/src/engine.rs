@@ -16,6 +16,7 @@ use crate::journal::{Journal, JournalMetrics, LaneStats, Spawn};
 use crate::long_poll::LongPollRegistry;
 use crate::out_of_stock::OutOfStockSkus;
 use crate::ports::store::{RecoverError, Store};
+use crate::reached_caps::ReachedCaps;
 use crate::supervisor::Spawner;
 use crate::wallet::Wallets;
 
@@ -47,6 +48,7 @@ pub struct Engine {
     pub commit_notifier: Arc<CommitNotifier>,
     pub(crate) keys: Arc<IdempotencyKeys>,
     pub(crate) journal: Journal,
+    pub(crate) reached_caps: ReachedCaps,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     /// The discontinuities of the store after which the caches were dropped.
@@ -69,6 +71,7 @@ impl Engine {
             inventory: Inventory::new(parts.spawner, Arc::clone(&parts.store)),
             long_polls: LongPollRegistry::new(),
             out_of_stock: OutOfStockSkus::default(),
+            reached_caps: ReachedCaps::default(),
             keys: IdempotencyKeys::new(Arc::clone(&parts.clock)),
             journal: Journal::start(lanes, parts.metrics, Arc::clone(&commit_notifier), parts.spawn),
             commit_notifier,

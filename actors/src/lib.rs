@@ -11,5 +11,6 @@ pub mod long_poll;
 pub mod out_of_stock;
 pub mod ports;
 pub mod procurement;
+mod reached_caps;
 pub mod supervisor;
 pub mod wallet;

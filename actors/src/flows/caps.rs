@@ -1,4 +1,4 @@
-//! Caps of a partner in a decision. The commit verifies them again, with what was committed meanwhile.
+//! Caps of a partner in a decision. The commit verifies them; a decision reads the counters once a cap was reached.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub struct OrderCaps {
     pub family_id: CredentialId,
 }
 
-/// What an order counts against, and the state of the order rate before its first hold.
+/// What an order counts against, and the state of the order rate if it was read.
 #[derive(Debug, Default)]
 pub(super) struct OrderChecks {
     spend: Vec<CapCheck>,

@@ -139,6 +139,10 @@ pub(super) async fn run<E: From<FlowError>>(
             CommitResult::Committed(response) => return Ok(KeyedResponse::fresh(response)),
             CommitResult::Replayed(response) => return Ok(KeyedResponse::replayed(response)),
             CommitResult::Stale(stale, returned) => {
+                if stale == StaleReason::Cap && attempt.cap_conflicts == 0 {
+                    // The counters are read only now, and the commit may have taken as long as all decisions may.
+                    attempt.deadline = DecisionDeadline::start();
+                }
                 attempt.stock_conflicts += u32::from(stale.is_stock_suspect());
                 attempt.cap_conflicts += u32::from(stale == StaleReason::Cap);
                 returned

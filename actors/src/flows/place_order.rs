@@ -4,10 +4,11 @@
 //! |---|---|---|
 //! | acquire the key | key, admission permit | nothing |
 //! | price the lines | the order with its total | nothing |
-//! | after a commit that found a cap exceeded: read what the partner has used of its caps on spend and order rate | the counters | nothing |
+//! | if a commit found a cap of the partner exceeded: read what it has used of its caps on spend and order rate | the counters | nothing |
 //! | count the partner's earlier orders, if the approval rule needs it | the count | nothing |
 //! | hold the money, then the vouchers, SKU by SKU in sort order | holds | nothing |
-//! | after a commit that found a cap exceeded, if the order waits: read what the partner has used of its caps on pending orders | the counters | nothing |
+//! | the same, if the order waits: read what the partner has used of its caps on pending orders | the counters | nothing |
+//! | if the order cannot be accepted: read the counters, unless they were read, so that a cap comes before other refusals | the counters | nothing |
 //! | submit the record | the lane owns everything | nothing |
 //! | commit | holds settled | order, allocations, debit, ledger entry, response under its key, events |
 //! | respond | nothing | the same |
@@ -149,27 +150,35 @@ pub async fn place_order(
         let mut checks = command.caps.as_ref().map_or_else(OrderChecks::default, |caps| {
             OrderChecks::new(caps, priced.total, at)
         });
-        // The commit verifies the caps of all orders of its batch at once: most orders need no counters before it.
-        let has_reached_cap = attempt.cap_conflicts > 0;
-        if has_reached_cap {
-            // Boxed: other orders do not carry its future.
-            let permitted = Box::pin(checks.read(engine, command.partner_id, &attempt.deadline));
+        // The commit verifies the caps of all orders of its batch at once: only those of a partner that has reached one need the counters
+        // before they hold anything. Boxed: other orders do not carry the futures that read them.
+        let (partner_id, reached_caps) = (command.partner_id, &engine.reached_caps);
+        if attempt.cap_conflicts > 0 {
+            reached_caps.insert(partner_id);
+        }
+        let is_at_cap = command.caps.is_some() && reached_caps.contains(partner_id);
+        if is_at_cap {
+            let permitted = Box::pin(checks.read(engine, partner_id, &attempt.deadline));
             permitted.await?.map_err(PlaceOrderError::Cap)?;
         }
         let needs_approval = checks.is_rate_exceeded();
-        let decision = decide(engine, &command, &priced, (at, needs_approval), &attempt.deadline).await?;
-        let acceptance = decision.acceptance();
-        if acceptance.is_none() && !has_reached_cap {
-            // No commit verifies the caps of a refused order; a cap, which stores nothing under the key, comes first.
-            let permitted = Box::pin(checks.read(engine, command.partner_id, &attempt.deadline));
+        let decision = decide(engine, &command, &priced, (at, needs_approval), &attempt.deadline).await;
+        let acceptance = decision.as_ref().ok().and_then(Decision::acceptance);
+        if acceptance.is_none() && !is_at_cap {
+            // No commit verifies the caps of this order; a cap, which stores nothing under the key, comes before other refusals.
+            let permitted = Box::pin(checks.read(engine, partner_id, &attempt.deadline));
             permitted.await?.map_err(PlaceOrderError::Cap)?;
         }
-        if has_reached_cap && acceptance.is_some_and(|acceptance| checks.has_pending(acceptance)) {
-            // Under the hold of the money: a slow read delays only orders that need the same money. Boxed as above.
-            let exceeded = checks.find_pending_exceeded(engine, command.partner_id, &attempt.deadline);
+        let decision = decision?;
+        if is_at_cap && acceptance.is_some_and(|acceptance| checks.has_pending(acceptance)) {
+            // Under the hold of the money: a slow read delays only orders that need the same money.
+            let exceeded = checks.find_pending_exceeded(engine, partner_id, &attempt.deadline);
             if let Some(exceeded) = Box::pin(exceeded).await? {
                 return Err(PlaceOrderError::Cap(exceeded));
             }
+        }
+        if is_at_cap && !checks.is_rate_exceeded() {
+            reached_caps.remove(partner_id);
         }
         let checks = acceptance.map_or_else(Vec::new, |acceptance| checks.of(acceptance));
         let draft = OrderDraft {

@@ -1,4 +1,4 @@
-//! What holds for every batch and its verdicts, whatever the database contains.
+//! Checks of a batch before it is sent and of its verdicts, whatever the database contains.
 //!
 //! `commit_batch` verifies a batch against the database. These checks find faults of this program, before it writes a batch or
 //! believes a verdict: a stopped node loses nothing, and another one goes on.

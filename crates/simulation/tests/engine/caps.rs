@@ -1,10 +1,11 @@
 //! Caps of partners: when their counters are read.
 
 use vouchsafe_actors::flows::{FlowError, PlaceOrderError};
+use vouchsafe_actors::supervisor::DECISION_TIMEOUT;
 use vouchsafe_domain::partner::approval_rule::Thresholds;
 use vouchsafe_domain::partner::caps::Caps;
-use vouchsafe_simulation::build;
 use vouchsafe_simulation::walk::{OrderReply, OrderRequest};
+use vouchsafe_simulation::{Fault, build};
 
 use crate::fixture::{ALICE, assert_settled, order_request, setup};
 use crate::simulation_tests;
@@ -23,6 +24,23 @@ simulation_tests! {
         let refused = node.place_order(&capped_request("k2", "bought", 1)).await;
         assert_eq!(cap_use(&refused), 1);
         assert_eq!((sim.db.cap_reads(), sim.db.commits_sent()), (1, 2));
+        // From now on without a commit, until an order is within the caps.
+        let refused = node.place_order(&capped_request("k3", "bought", 1)).await;
+        assert_eq!(cap_use(&refused), 1);
+        assert_eq!((sim.db.cap_reads(), sim.db.commits_sent()), (2, 2));
+        for (key, reads) in [("k4", 3), ("k5", 3)] {
+            let placed = node.place_order(&capped_request(key, "bought", 9)).await;
+            assert!(placed.expect_new().starts_with("PENDINGVENDOR"));
+            assert_eq!(sim.db.cap_reads(), reads);
+        }
+    }
+
+    async fn slow_commit_that_finds_a_cap_exceeded_leaves_time_to_decide(sim, node, gifts: 9) {
+        let placed = node.place_order(&capped_request("k1", "bought", 1)).await;
+        assert!(placed.expect_new().starts_with("PENDINGVENDOR"));
+        sim.db.fail_commit("one", Fault::Slow(2 * DECISION_TIMEOUT));
+        let refused = node.place_order(&capped_request("k2", "bought", 1)).await;
+        assert_eq!(cap_use(&refused), 1);
     }
 
     async fn cap_comes_before_a_refusal_that_is_stored(sim, node, gifts: 9) {
