@@ -96,13 +96,13 @@ PYTHON
 
 # start_service [SETTING=VALUE...]: starts a sandbox service of the program $VOUCHSAFE on an empty data directory and free loopback ports,
 # without rate limits, and exports PARTNER_URL, DOCS_URL, ADMIN_URL, DATA_DIR, VOUCHSAFE_API_KEY, VOUCHSAFE_API_SECRET and OPERATOR_TOKEN.
-# It is stopped when the script exits.
+# It is stopped when the script exits; a script with a trap of its own calls stop_service there.
 start_service() {
     local partner admin limit since=$SECONDS
     service_state=$(mktemp -d)
     # The Postgres user must be able to traverse it.
     chmod 755 "$service_state"
-    trap stop_service EXIT
+    [ -n "$(trap -p EXIT)" ] || trap stop_service EXIT
     read -r partner admin < <(free_ports)
     export DATA_DIR=$service_state/data DOCS_URL=http://127.0.0.1:$partner ADMIN_URL=http://127.0.0.1:$admin
     export PARTNER_URL=$DOCS_URL/api/v1
@@ -138,7 +138,7 @@ stop_service() {
         wait "$service_pid" || true
         service_pid=
     fi
-    rm -rf "$service_state"
+    [ -z "${service_state:-}" ] || rm -rf "$service_state"
 }
 
 # verify_service: fails if an invariant of the service's database is broken, and shows it.

@@ -107,10 +107,12 @@ class Traffic:
         self.is_quarantined = threading.Event()
         self.is_stopped = threading.Event()
         self.is_aborted = False
+        # What ended a thread.
+        self.failures = []
 
     def __enter__(self):
-        self.threads = [threading.Thread(target=self.order, args=(number,)) for number in range(CLIENTS)]
-        self.threads.append(threading.Thread(target=self.release))
+        self.threads = [threading.Thread(target=self.run, args=(self.order, number)) for number in range(CLIENTS)]
+        self.threads.append(threading.Thread(target=self.run, args=(self.release,)))
         for thread in self.threads:
             thread.start()
         return self
@@ -120,6 +122,14 @@ class Traffic:
         self.is_stopped.set()
         for thread in self.threads:
             thread.join()
+        if failure is None and self.failures:
+            raise self.failures[0]
+
+    def run(self, work, *arguments):
+        try:
+            work(*arguments)
+        except Exception as failure:
+            self.failures.append(failure)
 
     def order(self, number):
         number %= len(self.partners)
@@ -166,7 +176,9 @@ class Traffic:
         """Until as many orders were acknowledged from now on."""
         with self.lock:
             target = len(self.successes) + count
-        ha.wait_for("orders", lambda: True if len(self.successes) >= target else None)
+        ha.wait_for("orders", lambda: True if self.failures or len(self.successes) >= target else None)
+        if self.failures:
+            raise self.failures[0]
 
 
 def longest_gap(times, since):
@@ -191,11 +203,14 @@ def disturb(cluster, kind):
     return machine.start_all
 
 
-def check_orders(cluster, partners, acknowledged):
-    """Every acknowledged order is there, with its vouchers and codes that no other has. Returns their number."""
+def check_orders(cluster, partners, acknowledged, earlier):
+    """Every acknowledged order is there, no other one is, and each has its vouchers with codes that no other has. Returns their number."""
     stored = set(cluster.sql("SELECT 'ord_' || replace(order_id::text, '-', '') FROM orders").split())
     lost = [order for orders in acknowledged for order in orders if order not in stored]
     assert not lost, f"{len(lost)} acknowledged orders are lost: {lost[:5]}"
+    earlier.update(order for orders in acknowledged for order in orders)
+    unknown = stored - earlier
+    assert not unknown, f"{len(unknown)} orders were placed without an acknowledgement: {list(unknown)[:5]}"
     vouchers = [voucher for orders in acknowledged for ids in orders.values() for voucher in ids]
     assert len(vouchers) == len(set(vouchers)), "a voucher was sold twice"
 
@@ -239,7 +254,7 @@ def add_partners(cluster, rounds):
     return partners
 
 
-def run_round(cluster, partners, kind, rate, report):
+def run_round(cluster, partners, kind, rate, earlier):
     with Traffic(cluster, partners, rate) as traffic:
         time.sleep(CALM_S)
         traffic.wait_for_successes(CLIENTS)
@@ -255,7 +270,7 @@ def run_round(cluster, partners, kind, rate, report):
         traffic.wait_for_successes(CLIENTS)
         time.sleep(CALM_S)
         traffic.wait_for_successes(CLIENTS)
-    count = check_orders(cluster, partners, traffic.acknowledged)
+    count = check_orders(cluster, partners, traffic.acknowledged, earlier)
     cluster.verify()
     # Of a switchover the service sees the promotion before it ends.
     first = [min(time for time in times if time >= promoted) - promoted for times in (traffic.decisions, traffic.successes)]
@@ -267,7 +282,7 @@ def run_round(cluster, partners, kind, rate, report):
         "first_201_s": round(first[1], 2),
         "without_201_s": round(longest_gap(traffic.successes, began), 2),
     }
-    report(
+    cluster.report(
         "{round}: {orders} orders, 0 lost, no voucher twice; another primary after {promoted_s} s, from then to the first decision "
         "{first_decision_s} s, to the first 201 {first_201_s} s; {without_201_s} s without a 201".format(**figures)
     )
@@ -283,17 +298,20 @@ def main():
     options = parser.parse_args()
     kinds = ROUNDS[:3] if options.rounds <= 3 else ROUNDS
     limits = {f"VOUCHSAFE_LIMIT_{name}": "1000000/60" for name in ("ORDERS", "GENERAL", "AUTH", "VOUCHERS")}
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(1))
     try:
         cluster = ha.Cluster(options.program, limits)
-    except ha.Refused as refused:
-        print(f"rounds.py: {refused}", file=sys.stderr)
+    except ha.Unsuitable as unsuitable:
+        print(f"rounds.py: {unsuitable}", file=sys.stderr)
         return 2
     try:
         cluster.up()
         partners = add_partners(cluster, options.rounds)
+        # Of the rounds so far.
+        acknowledged = set()
         for number in range(options.rounds):
-            figures = run_round(cluster, partners, kinds[number % len(kinds)], options.rate, cluster.report)
+            figures = run_round(cluster, partners, kinds[number % len(kinds)], options.rate, acknowledged)
             if options.json:
                 with open(options.json, "a") as lines:
                     print(json.dumps(figures), file=lines)
