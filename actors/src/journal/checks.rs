@@ -15,7 +15,8 @@ use crate::ports::record::{Record, Verdict};
 /// If no correct flows can have submitted these records together.
 pub(super) fn check_records(records: &[Record]) {
     let mut keys = HashSet::with_capacity(records.len());
-    let mut vouchers = HashSet::new();
+    let most = records.iter().map(Record::voucher_count).max();
+    let mut vouchers = HashSet::with_capacity(most.unwrap_or_default());
     for record in records {
         assert!(
             keys.insert(record.claim.key),
