@@ -51,7 +51,7 @@ mod webhooks;
 use serde::Serialize;
 use sqlx::postgres::{PgArguments, PgConnectOptions};
 use sqlx::query::QueryScalar;
-use sqlx::{ConnectOptions as _, Connection as _, PgConnection, Postgres};
+use sqlx::{Connection as _, PgConnection, Postgres};
 
 pub use self::run::{VerifyProgress, VerifyRun, VerifyState};
 use self::scan::{Scan, Steps};
@@ -139,17 +139,7 @@ pub fn invariants() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// # Errors
 /// [`sqlx::Error`] when the database does not answer.
 pub async fn connect(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
-    let mut connection = options.connect().await?;
-    // Not in the startup parameter `options`, which a pooler may drop.
-    let (names, values): (Vec<_>, Vec<_>) = SETTINGS.into_iter().unzip();
-    sqlx::query(
-        "SELECT set_config(s.name, s.value, false) FROM unnest($1::text[], $2::text[]) AS s (name, value)",
-    )
-    .bind(names)
-    .bind(values)
-    .execute(&mut connection)
-    .await?;
-    Ok(connection)
+    vouchsafe_database::open(&options.clone().options(SETTINGS)).await
 }
 
 /// Checks every invariant.
