@@ -5,15 +5,15 @@
 
 use std::collections::HashSet;
 use std::future::Future;
+use std::sync::Arc;
 
-use actix_web::web;
 use tokio::sync::Mutex;
 use vouchsafe_domain::catalogue::Catalogue;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_security::registry::{PartnerAccess, PartnerStatus};
 use vouchsafe_store::StoreError;
 
-use crate::service::Service;
+use crate::service::{JobState, Service, State};
 
 /// Serializes changes of partners, credentials and the catalogue.
 static CHANGE_LOCK: Mutex<()> = Mutex::const_new(());
@@ -22,20 +22,20 @@ static CHANGE_LOCK: Mutex<()> = Mutex::const_new(());
 ///
 /// # Errors
 /// [`StoreError`] if the database fails.
-pub(crate) async fn apply<T, F>(
-    service: &web::Data<Service>,
-    work: impl FnOnce(web::Data<Service>) -> F,
+pub(crate) async fn apply<C: 'static, T, F>(
+    service: &Arc<State<C>>,
+    work: impl FnOnce(Arc<State<C>>) -> F,
 ) -> Result<T, StoreError>
 where
     T: Send + 'static,
     F: Future<Output = Result<T, StoreError>> + Send + 'static,
 {
-    let work = work(service.clone());
+    let work = work(Arc::clone(service));
     let serialized = async move {
         let _turn = CHANGE_LOCK.lock().await;
         work.await
     };
-    service.job_store.database.run_detached(serialized).await
+    service.store.database.run_detached(serialized).await
 }
 
 /// Reads what changes of other nodes have changed; all of it if the changes are not known. Nothing else is read, so the cost of a
@@ -43,11 +43,8 @@ where
 ///
 /// # Errors
 /// [`StoreError`] if the database fails; memory is unchanged then.
-pub(crate) async fn reload(
-    service: &web::Data<Service>,
-    changes: Option<Vec<i64>>,
-) -> Result<(), StoreError> {
-    let state = service.clone();
+pub(crate) async fn reload(service: &Arc<JobState>, changes: Option<Vec<i64>>) -> Result<(), StoreError> {
+    let state = Arc::clone(service);
     let serialized = async move {
         // Keeps a concurrent change of this node from being overwritten with the older rows loaded here.
         let _turn = CHANGE_LOCK.lock().await;
@@ -56,17 +53,17 @@ pub(crate) async fn reload(
             None => load_all(&state).await,
         }
     };
-    service.job_store.database.run_detached(serialized).await
+    service.store.database.run_detached(serialized).await
 }
 
-async fn load_changed(service: &Service, changes: Vec<i64>) -> Result<(), StoreError> {
-    let changed = service.job_store.audit_log.changed_objects(changes).await?;
+async fn load_changed(service: &JobState, changes: Vec<i64>) -> Result<(), StoreError> {
+    let changed = service.store.audit_log.changed_objects(changes).await?;
     let products = match changed.has_products {
-        true => Some(service.job_store.products.load_all().await?),
+        true => Some(service.store.products.load_all().await?),
         false => None,
     };
     let mut missing: HashSet<_> = changed.credentials.iter().copied().collect();
-    let access = service.job_store.credentials.load_changed_access(changed).await?;
+    let access = service.store.credentials.load_changed_access(changed).await?;
     suspend(service, &access.unreadable_partners);
     for partner in access.partners {
         service.registry.upsert_partner(partner);
@@ -99,9 +96,9 @@ fn suspend(service: &Service, partners: &[PartnerId]) {
     }
 }
 
-async fn load_all(service: &Service) -> Result<(), StoreError> {
-    let access = service.job_store.credentials.load_access().await?;
-    let products = service.job_store.products.load_all().await?;
+async fn load_all(service: &JobState) -> Result<(), StoreError> {
+    let access = service.store.credentials.load_access().await?;
+    let products = service.store.products.load_all().await?;
     suspend(service, &access.unreadable_partners);
     for partner in access.partners {
         service.registry.upsert_partner(partner);

@@ -11,9 +11,9 @@ mod security_events;
 mod stock_metrics;
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actix_web::web;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::{info, warn};
 use vouchsafe_domain::error_chain::describe_chain;
@@ -23,7 +23,7 @@ use vouchsafe_store::{KeySweep, LEASE_S, PartitionChanges, RecentChanges};
 use crate::config_change;
 use crate::housekeeping::recorder::run_recorder;
 use crate::housekeeping::stock_metrics::measure_stock;
-use crate::service::Service;
+use crate::service::JobState;
 use crate::service_manager;
 
 /// Three renewals per lease.
@@ -77,7 +77,7 @@ async fn attempt<T>(failed: &'static str, work: impl Future<Output = Result<T, i
 }
 
 /// Renews the lease, and with it the service manager's watchdog; returns when the database no longer has this start of the node.
-pub(crate) async fn renew_lease(service: &Service) {
+pub(crate) async fn renew_lease(service: &JobState) {
     let mut tick = ticker(LEASE_RENEWAL_INTERVAL);
     loop {
         tick.tick().await;
@@ -96,7 +96,7 @@ pub(crate) async fn renew_lease(service: &Service) {
 }
 
 /// Runs all other background tasks. Never returns.
-pub(crate) async fn run_housekeeping(service: &web::Data<Service>) -> Infallible {
+pub(crate) async fn run_housekeeping(service: &Arc<JobState>) -> Infallible {
     let (never, ..) = tokio::join!(
         poll_changes(service),
         service.shared_limits.run(),
@@ -119,18 +119,18 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) -> Infallible
     never
 }
 
-async fn poll_changes(service: &web::Data<Service>) -> Infallible {
+async fn poll_changes(service: &Arc<JobState>) -> Infallible {
     let mut tick = ticker(CHANGE_POLL_INTERVAL);
     let mut applied: Option<RecentChanges> = None;
     let mut discontinuities = 0;
     loop {
         tick.tick().await;
-        let current = service.job_store.database.discontinuities();
+        let current = service.store.database.discontinuities();
         if std::mem::replace(&mut discontinuities, current) != current {
             // The numbers of lost changes are given again: everything is read.
             applied = None;
         }
-        match service.job_store.audit_log.recent_changes().await {
+        match service.store.audit_log.recent_changes().await {
             Ok(newest) if applied.as_ref() == Some(&newest) => {}
             Ok(newest) => {
                 let changes = applied.as_ref().and_then(|applied| newest.unapplied(applied));
@@ -144,7 +144,7 @@ async fn poll_changes(service: &web::Data<Service>) -> Infallible {
     }
 }
 
-async fn log_suppressed_refusals(service: &Service) -> Infallible {
+async fn log_suppressed_refusals(service: &JobState) -> Infallible {
     let mut tick = ticker(REFUSAL_INTERVAL);
     loop {
         tick.tick().await;
@@ -152,9 +152,9 @@ async fn log_suppressed_refusals(service: &Service) -> Infallible {
     }
 }
 
-async fn purge(service: &Service) -> Infallible {
+async fn purge(service: &JobState) -> Infallible {
     let mut key_sweep = KeySweep::default();
-    let jobs = &service.job_store;
+    let jobs = &service.store;
     let mut tick = ticker(PURGE_INTERVAL);
     loop {
         tick.tick().await;
@@ -215,8 +215,8 @@ async fn purge(service: &Service) -> Infallible {
     }
 }
 
-async fn maintain_attempt_log(service: &Service) -> Result<(), StoreError> {
-    let deliveries = &service.job_store.deliveries;
+async fn maintain_attempt_log(service: &JobState) -> Result<(), StoreError> {
+    let deliveries = &service.store.deliveries;
     let PartitionChanges { dropped, busy } = deliveries
         .maintain_attempt_partitions(service.delivery_log_days)
         .await?;
@@ -230,7 +230,7 @@ async fn maintain_attempt_log(service: &Service) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn expire_stock(service: &Service) -> Infallible {
+async fn expire_stock(service: &JobState) -> Infallible {
     every(
         EXPIRY_INTERVAL,
         "cannot take expired vouchers out of sale",
@@ -240,9 +240,9 @@ async fn expire_stock(service: &Service) -> Infallible {
 }
 
 /// Takes expired vouchers out of sale in batches, one transaction each, and notifies the shelves.
-async fn expire_all_stock(service: &Service) -> Result<(), StoreError> {
+async fn expire_all_stock(service: &JobState) -> Result<(), StoreError> {
     loop {
-        let batch = service.job_store.stock.expire_batch().await?;
+        let batch = service.store.stock.expire_batch().await?;
         if batch.expired > 0 {
             info!(vouchers = batch.expired, "expired vouchers taken out of sale");
         }
@@ -255,10 +255,10 @@ async fn expire_all_stock(service: &Service) -> Result<(), StoreError> {
     }
 }
 
-async fn count_stock(service: &Service) -> Infallible {
+async fn count_stock(service: &JobState) -> Infallible {
     every(COUNT_INTERVAL, "cannot count emptied chunks", async || {
         let mut started = Instant::now();
-        while service.job_store.stock.count_emptied_chunks().await? {
+        while service.store.stock.count_emptied_chunks().await? {
             // A backlog takes at most half of a CPU.
             tokio::time::sleep(started.elapsed()).await;
             started = Instant::now();
@@ -268,7 +268,7 @@ async fn count_stock(service: &Service) -> Infallible {
     .await
 }
 
-async fn write_checkpoints(service: &Service) -> Infallible {
+async fn write_checkpoints(service: &JobState) -> Infallible {
     every(
         CHECKPOINT_INTERVAL,
         "cannot write an audit checkpoint",
@@ -277,10 +277,10 @@ async fn write_checkpoints(service: &Service) -> Infallible {
     .await
 }
 
-async fn write_due_checkpoints(service: &Service) -> Result<(), StoreError> {
+async fn write_due_checkpoints(service: &JobState) -> Result<(), StoreError> {
     loop {
         let key = service.keyring.vault().checkpoint_key();
-        let Some(checkpoint) = service.job_store.audit_log.write_checkpoint(key).await? else {
+        let Some(checkpoint) = service.store.audit_log.write_checkpoint(key).await? else {
             return Ok(());
         };
         // The log proves the newest checkpoints if they are deleted from the database.

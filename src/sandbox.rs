@@ -20,7 +20,7 @@ use vouchsafe_security::environment::Environment;
 use vouchsafe_security::idempotency::{IdempotencyScope, scoped_hash};
 use vouchsafe_store::AuditActor;
 
-use crate::service::Service;
+use crate::service::JobState;
 use crate::settings::ServeSettings;
 
 mod catalogue;
@@ -45,10 +45,10 @@ struct SeededPartner {
 }
 
 /// Seeds an empty database; leaves any other unchanged.
-pub(crate) async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::Result<()> {
+pub(crate) async fn seed_if_new(service: &JobState, data_dir: &Path) -> anyhow::Result<()> {
     let file = data_dir.join(SANDBOX_PARTNER_FILE);
     if service
-        .job_store
+        .store
         .partners
         .list(PartnerFilter::default(), None, 1)
         .await?
@@ -61,13 +61,7 @@ pub(crate) async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::R
         let seeded: SeededPartner =
             serde_json::from_str(&text).with_context(|| format!("read {}", file.display()))?;
         // The data directory may have been used with another database.
-        if service
-            .job_store
-            .partners
-            .find(seeded.partner_id)
-            .await?
-            .is_some()
-        {
+        if service.store.partners.find(seeded.partner_id).await?.is_some() {
             credit_wallets(service, seeded.partner_id).await?;
         }
     }
@@ -75,7 +69,7 @@ pub(crate) async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::R
 }
 
 /// Writes the file before the row: credentials without a file would be lost.
-async fn seed_partner(service: &Service, file: &Path) -> anyhow::Result<()> {
+async fn seed_partner(service: &JobState, file: &Path) -> anyhow::Result<()> {
     let now = service.clock.now();
     let partner = Partner::new("Sandbox partner".to_owned(), Allowlist::parse(&LOOPBACK)?, now);
     let key_pair = generate_key_pair(service.environment, getrandom::fill).context("generate credentials")?;
@@ -88,7 +82,7 @@ async fn seed_partner(service: &Service, file: &Path) -> anyhow::Result<()> {
     });
     write_private(file, &format!("{text:#}\n")).with_context(|| format!("write {}", file.display()))?;
     service
-        .job_store
+        .store
         .partners
         .create(partner.clone(), Some(credential.clone()), AuditActor::service())
         .await?;
@@ -98,7 +92,7 @@ async fn seed_partner(service: &Service, file: &Path) -> anyhow::Result<()> {
 }
 
 /// The reference makes each top-up idempotent.
-async fn credit_wallets(service: &Service, partner_id: PartnerId) -> anyhow::Result<()> {
+async fn credit_wallets(service: &JobState, partner_id: PartnerId) -> anyhow::Result<()> {
     for (currency, amount) in OPENING_BALANCES {
         let currency: Currency = currency.parse()?;
         let reference = "sandbox-seed".to_owned();

@@ -1,5 +1,7 @@
-//! Application state shared by all routes: engine, store and in-memory registries.
+//! Application state: engine, in-memory registries, and the store of each kind of work.
 
+use std::marker::PhantomData;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,10 +50,6 @@ pub(crate) struct Service {
     pub(crate) procurement: Procurement,
     /// The vendors' adapters, which the procurement actors call.
     pub(crate) purchasing: Arc<ProcurementService>,
-    /// The store with the connections of background jobs, of partners' requests and of operators' requests.
-    pub(crate) job_store: PgStore,
-    pub(crate) partner_store: PgStore,
-    pub(crate) operator_store: PgStore,
     /// The store with this node's lanes and batched lookups.
     pub(crate) node: PgNode,
     pub(crate) registry: AccessRegistry,
@@ -112,3 +110,36 @@ impl Service {
         }
     }
 }
+
+/// The service, with a store whose statements use the connections of one class. The type of the class is private to the code that
+/// may use its connections, so a handler of one listener that takes the connections of the other does not compile.
+pub(crate) struct State<C> {
+    pub(crate) store: PgStore,
+    service: Arc<Service>,
+    class: PhantomData<fn() -> C>,
+}
+
+impl<C> State<C> {
+    /// `store` uses the connections of `C`.
+    pub(crate) const fn new(service: Arc<Service>, store: PgStore) -> Self {
+        Self {
+            store,
+            service,
+            class: PhantomData,
+        }
+    }
+}
+
+impl<C> Deref for State<C> {
+    type Target = Service;
+
+    fn deref(&self) -> &Service {
+        &self.service
+    }
+}
+
+/// Class of the connections of background jobs.
+pub(crate) struct JobConnections;
+
+/// State of background jobs.
+pub(crate) type JobState = State<JobConnections>;

@@ -55,7 +55,7 @@ use crate::housekeeping::{renew_lease, run_housekeeping};
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::readiness::ReadinessGate;
-use crate::service::Service;
+use crate::service::{JobState, Service};
 use crate::settings::ServeSettings;
 use crate::{sandbox, secrets, service_manager};
 use vouchsafe_certification::Observer;
@@ -196,12 +196,13 @@ async fn run_service(
 ) -> anyhow::Result<ShutdownOutcome> {
     metrics.runtimes().add_current("main");
     let certificates = Certificates::load(settings)?;
-    let service = build_service(settings, directory, servers, &threads, metrics, max).await?;
+    let (service, store) = build_service(settings, directory, servers, &threads, metrics, max).await?;
     let service = web::Data::new(service);
     let listeners = [
-        listeners::start_partner_listener(settings, &service, &threads.actors, &certificates, max)?,
-        listeners::start_operator_listener(settings, &service, &certificates, max)?,
+        listeners::start_partner_listener(settings, &service, &store, &threads.actors, &certificates, max)?,
+        listeners::start_operator_listener(settings, &service, &store, &certificates, max)?,
     ];
+    let service = Arc::new(JobState::new(service.into_inner(), store));
     let serving = threads.actors.wait_for(usize::from(settings.http_workers));
     let serving = tokio::time::timeout(LISTENERS_TIMEOUT, serving).await;
     serving.context("start the threads that serve partners")?;
@@ -257,7 +258,7 @@ async fn build_service(
     threads: &Threads<'_>,
     metrics: Metrics,
     max: MaxConnections,
-) -> anyhow::Result<Service> {
+) -> anyhow::Result<(Service, PgStore)> {
     // Invalid settings fail before the wait for the database.
     let wrapping_keys = secrets::wrapping_keys(settings, directory.path()).map_err(invalid_setting)?;
     let operator_token = secrets::operator_token(settings).map_err(invalid_setting)?;
@@ -324,7 +325,7 @@ async fn build_service(
     let port = attempt_log.clone().map(|log| log as Arc<dyn AttemptLog>);
     let equipment = build_context(&node, event_sender, port, &clock, metrics.deliveries());
     let deliveries = Spawner::on_arbiter(threads.deliveries.clone());
-    Ok(Service {
+    let service = Service {
         sandbox_faults: purchasing.sandbox_faults(),
         procurement: Procurement::new(procurement, Arc::clone(&engine), Arc::clone(&purchasing) as _),
         purchasing,
@@ -363,11 +364,9 @@ async fn build_service(
         security_events: SecurityEvents::default(),
         live: Live::default(),
         certification,
-        partner_store: store.for_partners(),
-        operator_store: store.for_operators(),
-        job_store: store,
         node,
-    })
+    };
+    Ok((service, store))
 }
 
 async fn start_engine(

@@ -33,18 +33,19 @@ use vouchsafe_wire::operator::operation::ADMIN_PREFIX;
 use self::form_reader::{FileStream, ReceivedForm};
 use super::error::{ApiError, ApiResult, ErrorCode};
 use super::middleware::operator::{EndedSession, Operator, authenticate_page};
-use super::operator::configure_authenticated_routes;
-use super::operator::monitoring::follow_feed;
+use super::operator::{OperatorRoutes, follow_as_rows};
 use super::routing::{resource, route_not_found};
-use crate::live::FeedFormat;
 use crate::service::Service;
 
 /// Forms of all workers.
 static SENT_FORMS: LazyLock<SentForms> = LazyLock::new(SentForms::default);
 
 /// Registers the pages, their files, and the response to unknown paths.
-pub(crate) fn configure(config: &mut web::ServiceConfig) {
-    config.app_data(Routes::default());
+pub(crate) fn configure(config: &mut web::ServiceConfig, routes: &OperatorRoutes) {
+    config.app_data(Routes {
+        routes: routes.clone(),
+        on_this_thread: Rc::default(),
+    });
     for path in vouchsafe_console::paths() {
         let page = resource(&path, "GET, HEAD, POST")
             .route(web::get().to(serve))
@@ -52,20 +53,23 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
             .route(web::post().to(serve));
         config.service(page.wrap(from_fn(authenticate_page)));
     }
-    let live = resource("/live", "GET").route(web::get().to(follow));
+    let live = resource("/live", "GET").route(follow_as_rows());
     config
         .service(live.wrap(from_fn(authenticate_page)))
         .service(resource("/assets/{file}", "GET").route(web::get().to(serve_asset)))
         .default_service(web::to(not_found));
 }
 
-/// The routes of the operator API on this worker thread, made by the first call.
-#[derive(Clone, Default)]
-struct Routes(Rc<OnceCell<BoxService<Request, ServiceResponse, actix_web::Error>>>);
+/// The routes of the operator API.
+#[derive(Clone)]
+struct Routes {
+    routes: OperatorRoutes,
+    /// Those of this worker thread, made by the first call.
+    on_this_thread: Rc<OnceCell<BoxService<Request, ServiceResponse, actix_web::Error>>>,
+}
 
 /// The operator API in the name of an operator.
 struct OperatorApi {
-    service: web::Data<Service>,
     routes: Routes,
     operator: Operator,
     /// The file of the form, which one call sends.
@@ -88,10 +92,8 @@ impl AdminApi for OperatorApi {
 
 impl OperatorApi {
     async fn dispatch(&self, request: ApiRequest) -> Result<ApiResponse, ApiError> {
-        let routes = self.routes.0.get_or_try_init(async || {
-            let app = App::new()
-                .app_data(self.service.clone())
-                .configure(configure_authenticated_routes);
+        let routes = self.routes.on_this_thread.get_or_try_init(async || {
+            let app = App::new().configure(|config| self.routes.routes.configure_authenticated(config));
             let routes = app.into_factory().new_service(AppConfig::default()).await;
             routes.map(boxed::service).map_err(|()| ApiError::unavailable())
         });
@@ -148,7 +150,7 @@ async fn serve(
     payload: web::Payload,
 ) -> HttpResponse {
     let viewer = operator.as_ref().ok().map(|operator| viewer(&service, operator));
-    let page = respond(service, operator, viewer.as_ref(), &request, payload).await;
+    let page = respond(operator, viewer.as_ref(), &request, payload).await;
     page.unwrap_or_else(|error| html(error_page(viewer.as_ref(), error.code.status(), &error.message)))
 }
 
@@ -162,7 +164,6 @@ fn viewer(service: &Service, operator: &Operator) -> Viewer {
 }
 
 async fn respond(
-    service: web::Data<Service>,
     operator: Result<Operator, ApiError>,
     viewer: Option<&Viewer>,
     request: &HttpRequest,
@@ -194,7 +195,6 @@ async fn respond(
     };
     let routes = request.app_data::<Routes>().cloned();
     let api = OperatorApi {
-        service,
         routes: routes.ok_or_else(ApiError::unavailable)?,
         operator,
         file: RefCell::new(form.file),
@@ -229,11 +229,6 @@ fn html(page: Response) -> HttpResponse {
         response.insert_header((LOCATION, location));
     }
     response.body(page.html)
-}
-
-/// The live feed, as the rows of the pages' tables.
-async fn follow(service: web::Data<Service>, operator: Operator) -> ApiResult {
-    follow_feed(service, &operator, FeedFormat::Console)
 }
 
 async fn serve_asset(request: HttpRequest) -> HttpResponse {

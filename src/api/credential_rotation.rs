@@ -1,17 +1,19 @@
 //! Rotation of a credential, by its partner or by an operator.
 
+use std::sync::Arc;
+
+use actix_web::HttpResponse;
 use actix_web::http::header::CACHE_CONTROL;
-use actix_web::{HttpResponse, web};
 use time::Duration;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_security::credential::{self, ApiKeyPair};
-use vouchsafe_store::{AuditActor, Credentials, RotationOutcome, RotationRequest, RotationResult};
+use vouchsafe_store::{AuditActor, RotationOutcome, RotationRequest, RotationResult};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::credentials::RotatedCredential;
 
 use super::error::ApiError;
 use crate::config_change;
-use crate::service::Service;
+use crate::service::{Service, State};
 
 /// The credential that a rotation replaces.
 pub(super) struct PreviousCredential {
@@ -38,9 +40,8 @@ pub(super) enum RotationRefusal {
 
 /// Issues the successor of a credential; only the response has its secret. After a lost response the rotation
 /// is repeated: the unused successor is revoked and another one is issued.
-pub(super) async fn rotate(
-    service: &web::Data<Service>,
-    store: Credentials,
+pub(super) async fn rotate<C: 'static>(
+    service: &Arc<State<C>>,
     previous: PreviousCredential,
     actor: AuditActor,
 ) -> Result<Result<HttpResponse, RotationRefusal>, ApiError> {
@@ -56,7 +57,7 @@ pub(super) async fn rotate(
         now,
     };
     let rotated = config_change::apply(service, |service| async move {
-        let rotated = store.rotate(rotation, actor).await?;
+        let rotated = service.store.credentials.rotate(rotation, actor).await?;
         if let RotationOutcome::Rotated(rotation) = &rotated {
             apply(&service, rotation);
         }

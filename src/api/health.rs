@@ -30,7 +30,7 @@ async fn liveness() -> HttpResponse {
 
 /// `GET /readyz`.
 async fn readiness(service: web::Data<Service>) -> ApiResult {
-    let ping = tokio::time::timeout(PING_DEADLINE, service.job_store.ping()).await;
+    let ping = tokio::time::timeout(PING_DEADLINE, service.node.ping()).await;
     let Ok(Ok(stock_quarantined)) = ping else {
         return Err(not_ready("the database does not respond"));
     };

@@ -8,7 +8,7 @@ use actix_web::web;
 use tracing::info;
 
 use super::every;
-use crate::service::Service;
+use crate::service::JobState;
 
 /// A sixth of the time that a re-encryption leaves to the nodes to load a new key.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ const REENCRYPTION_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_PAUSE: Duration = Duration::from_millis(100);
 
 /// Loads data keys of other nodes, and creates the next one in time.
-pub(super) async fn refresh_keys(service: &Service) -> Infallible {
+pub(super) async fn refresh_keys(service: &JobState) -> Infallible {
     every(REFRESH_INTERVAL, "cannot refresh the data keys", async || {
         Ok(service.keyring.refresh(service.max_data_key_age).await?)
     })
@@ -32,7 +32,7 @@ pub(super) async fn refresh_keys(service: &Service) -> Infallible {
 
 /// Probes wrapping keys that did not work at the start, and reports those that work again, so that a rotation
 /// may use them. Apart from [`refresh_keys`], which a key manager that hangs must not delay.
-pub(super) async fn probe_wrapping_keys(service: &Service) -> Infallible {
+pub(super) async fn probe_wrapping_keys(service: &JobState) -> Infallible {
     let failing = || service.keyring.failing_wrapping_keys().len();
     service.metrics.record_failing_wrapping_keys(failing());
     let mut reported = failing();
@@ -45,7 +45,7 @@ pub(super) async fn probe_wrapping_keys(service: &Service) -> Infallible {
             let working = service.keyring.probe_failing_wrapping_keys().await;
             service.metrics.record_failing_wrapping_keys(failing());
             if failing() != reported {
-                let nodes = &service.job_store.nodes;
+                let nodes = &service.store.nodes;
                 nodes
                     .report_wrapping_keys(service.node.identity(), working)
                     .await?;
@@ -58,7 +58,7 @@ pub(super) async fn probe_wrapping_keys(service: &Service) -> Infallible {
 }
 
 /// Encrypts old codes again on request.
-pub(super) async fn reencrypt_codes(service: &Service) -> Infallible {
+pub(super) async fn reencrypt_codes(service: &JobState) -> Infallible {
     every(
         REENCRYPTION_INTERVAL,
         "cannot encrypt old codes again",
@@ -67,12 +67,12 @@ pub(super) async fn reencrypt_codes(service: &Service) -> Infallible {
     .await
 }
 
-async fn reencrypt_all(service: &Service) -> anyhow::Result<()> {
+async fn reencrypt_all(service: &JobState) -> anyhow::Result<()> {
     let mut is_reloaded = false;
     let mut total = 0;
     loop {
         let started = Instant::now();
-        let reencryptions = &service.job_store.reencryptions;
+        let reencryptions = &service.store.reencryptions;
         let Some(batch) = reencryptions.next_batch().await? else {
             return Ok(());
         };

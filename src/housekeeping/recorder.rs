@@ -14,7 +14,7 @@ use vouchsafe_domain::order::{Order, OrderStatus};
 use vouchsafe_domain::store_error::Unavailable;
 
 use super::ticker;
-use crate::service::Service;
+use crate::service::JobState;
 use vouchsafe_certification::evaluate;
 use vouchsafe_certification::observer::{Note, NotePayload, Observer};
 use vouchsafe_store::StoreError;
@@ -33,7 +33,7 @@ const STARTUP_LOOKBACK: time::Duration =
 const BATCH_SIZE: usize = 256;
 
 /// Runs for the lifetime of the service; does nothing in production. Never returns.
-pub(crate) async fn run_recorder(service: &Service) -> Infallible {
+pub(crate) async fn run_recorder(service: &JobState) -> Infallible {
     let Some(observer) = &service.certification else {
         return std::future::pending().await;
     };
@@ -45,7 +45,7 @@ pub(crate) async fn run_recorder(service: &Service) -> Infallible {
             _ = tick.tick() => {
                 flush(service, observer).await;
                 let now = service.clock.now();
-                match service.job_store.observations.list_since(since).await {
+                match service.store.observations.list_since(since).await {
                     Ok(written) => {
                         observer.sync(&written, now);
                         since = now - POLL_OVERLAP;
@@ -58,7 +58,7 @@ pub(crate) async fn run_recorder(service: &Service) -> Infallible {
 }
 
 /// Writes all queued notes. Also called at shutdown.
-pub(crate) async fn flush(service: &Service, observer: &Observer) {
+pub(crate) async fn flush(service: &JobState, observer: &Observer) {
     let dropped = observer.take_dropped();
     if dropped > 0 {
         warn!(observations.dropped = dropped, "observation queue overflowed");
@@ -75,7 +75,7 @@ pub(crate) async fn flush(service: &Service, observer: &Observer) {
     }
 }
 
-async fn write_batch(service: &Service, notes: &[Note]) -> Result<(), Unavailable> {
+async fn write_batch(service: &JobState, notes: &[Note]) -> Result<(), Unavailable> {
     let mut observations: Vec<(PartnerId, Observation)> = Vec::with_capacity(notes.len());
     for Note {
         partner_id,
@@ -96,7 +96,7 @@ async fn write_batch(service: &Service, notes: &[Note]) -> Result<(), Unavailabl
         return Ok(());
     }
     let partners: BTreeSet<PartnerId> = observations.iter().map(|(partner_id, _)| *partner_id).collect();
-    service.job_store.observations.write(observations).await?;
+    service.store.observations.write(observations).await?;
     for partner_id in partners {
         // The notes are written: an error here must not write them again. The partner's next note repeats this.
         if let Err(error) = record_pass(service, partner_id).await {
@@ -107,8 +107,8 @@ async fn write_batch(service: &Service, notes: &[Note]) -> Result<(), Unavailabl
 }
 
 /// Stores that the partner has passed its certification, before newer observations replace those that show it.
-async fn record_pass(service: &Service, partner_id: PartnerId) -> Result<(), StoreError> {
-    let store = &service.job_store.observations;
+async fn record_pass(service: &JobState, partner_id: PartnerId) -> Result<(), StoreError> {
+    let store = &service.store.observations;
     let observations = store.list(partner_id).await?;
     let kind = ObservationKind::CertificationPassed;
     if observations.iter().any(|observation| observation.kind == kind) {

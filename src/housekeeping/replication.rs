@@ -7,14 +7,14 @@ use tracing::{error, info};
 use vouchsafe_domain::replication::Replication;
 
 use super::every;
-use crate::service::Service;
+use crate::service::JobState;
 use crate::settings::Durability;
 
 /// One statement. What changes between two checks is not found.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Checks from time to time, and logs each change, if replication is required. Never returns.
-pub(super) async fn check(service: &Service) -> Infallible {
+pub(super) async fn check(service: &JobState) -> Infallible {
     if service.durability == Durability::Local {
         return std::future::pending().await;
     }

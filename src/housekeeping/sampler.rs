@@ -9,7 +9,7 @@ use vouchsafe_wire::operator::live::LiveEvent;
 
 use super::ticker;
 use crate::live_actors::{list_actors, record_actors};
-use crate::service::Service;
+use crate::service::JobState;
 
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -21,7 +21,7 @@ const SCAN_SHARE: u32 = 100;
 
 /// Samples the traffic each second. Scans the actors each tenth second and, if a console follows the feed,
 /// each second or as often as [`SCAN_SHARE`] permits. Never returns.
-pub(super) async fn sample(service: &Service) -> Infallible {
+pub(super) async fn sample(service: &JobState) -> Infallible {
     let mut tick = ticker(SAMPLE_INTERVAL);
     let mut actors = LiveActors::default();
     let mut next_scan = Instant::now();

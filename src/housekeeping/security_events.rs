@@ -10,7 +10,7 @@ use vouchsafe_security::security_event::SecurityEventReason;
 use vouchsafe_store::ForgedGrant;
 
 use super::every;
-use crate::service::Service;
+use crate::service::JobState;
 
 /// Delay of the first audit entry about a client; a crash meanwhile loses it.
 const SECURITY_EVENT_INTERVAL: Duration = Duration::from_secs(1);
@@ -21,7 +21,7 @@ const FORGED_GRANT_INTERVAL: Duration = Duration::from_hours(1);
 /// Rows without a valid HMAC that have an audit entry in this time: a database user who plants more does not flood the audit log.
 const MAX_FORGED_GRANTS: usize = 1_000;
 
-pub(super) async fn audit(service: &Service) -> Infallible {
+pub(super) async fn audit(service: &JobState) -> Infallible {
     let mut forged = ForgedGrants::default();
     every(
         SECURITY_EVENT_INTERVAL,
@@ -32,7 +32,7 @@ pub(super) async fn audit(service: &Service) -> Infallible {
             if due.is_empty() {
                 return Ok(());
             }
-            let written = service.job_store.audit_log.write_security_events(due.clone());
+            let written = service.store.audit_log.write_security_events(due.clone());
             Ok(written
                 .await
                 .inspect_err(|_| service.security_events.put_back(due))?)
@@ -51,10 +51,10 @@ struct ForgedGrants {
 }
 
 impl ForgedGrants {
-    async fn audit(&mut self, service: &Service) {
+    async fn audit(&mut self, service: &JobState) {
         let now = service.clock.monotonic();
         self.written.retain(|_, at| now - *at < FORGED_GRANT_INTERVAL);
-        for row in service.job_store.grants.take_forged() {
+        for row in service.store.grants.take_forged() {
             let metrics = service.metrics.security_events();
             metrics.record(SecurityEventReason::ForgedGrant);
             let has_place = self.waiting.len() + self.written.len() < MAX_FORGED_GRANTS;
@@ -65,10 +65,7 @@ impl ForgedGrants {
         if self.waiting.is_empty() {
             return;
         }
-        let written = service
-            .job_store
-            .audit_log
-            .write_forged_grants(self.waiting.clone());
+        let written = service.store.audit_log.write_forged_grants(self.waiting.clone());
         match written.await {
             Ok(()) => self
                 .written

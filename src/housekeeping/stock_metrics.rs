@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::every;
 use crate::live::{is_low, keep_lowest};
 use crate::metrics::StockTotals;
-use crate::service::Service;
+use crate::service::JobState;
 use vouchsafe_store::StoreError;
 
 /// The levels of all SKUs cost an index probe per chunk.
@@ -17,7 +17,7 @@ const STOCK_LEVEL_INTERVAL: Duration = Duration::from_secs(60);
 const STOCK_LEVEL_PAGE: usize = 1_000;
 
 /// Updates the stock metrics. Never returns.
-pub(super) async fn measure_stock(service: &Service) -> Infallible {
+pub(super) async fn measure_stock(service: &JobState) -> Infallible {
     every(STOCK_LEVEL_INTERVAL, "cannot read stock levels", async || {
         service.metrics.stock().set(&total_stock(service).await?);
         Ok(())
@@ -25,21 +25,21 @@ pub(super) async fn measure_stock(service: &Service) -> Infallible {
     .await
 }
 
-async fn total_stock(service: &Service) -> Result<StockTotals, StoreError> {
+async fn total_stock(service: &JobState) -> Result<StockTotals, StoreError> {
     let (mut totals, mut after) = (StockTotals::default(), None);
     let (mut low_stock, now) = (Vec::new(), service.clock.now());
     loop {
         let page = service
-            .job_store
+            .store
             .stock
             .list_levels(None, after, STOCK_LEVEL_PAGE)
             .await?;
         page.iter().for_each(|level| totals.add(level));
-        service.job_store.stock.record_sold(&page).await?;
+        service.store.stock.record_sold(&page).await?;
         after = page
             .get(STOCK_LEVEL_PAGE - 1)
             .map(|last| (last.sku.product_id.to_string(), last.sku.denomination.minor()));
-        let baselines = service.job_store.stock.list_sold_baselines(&page).await?;
+        let baselines = service.store.stock.list_sold_baselines(&page).await?;
         let levels = page.into_iter().zip(baselines);
         let with_sales = levels.filter_map(|(level, baseline)| {
             let sales = level.sales_since(baseline?, now);

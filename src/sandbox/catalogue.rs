@@ -12,7 +12,7 @@ use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use vouchsafe_store::{AuditActor, ImportTarget, NewVoucher, StockBatch, StockOrigin, VendorConfig};
 
-use crate::service::Service;
+use crate::service::JobState;
 
 /// An order of this product commits, and the sandbox drops its response (contract §11).
 pub(crate) const LOST_RESPONSE_PRODUCT: &str = "sbx-lost-answer";
@@ -157,7 +157,7 @@ const PRODUCTS: [ProductSeed; 14] = [
 ];
 
 /// Creates the vendor, categories, products and stock; idempotent.
-pub(super) async fn seed(service: &Service) -> anyhow::Result<()> {
+pub(super) async fn seed(service: &JobState) -> anyhow::Result<()> {
     let vendor = VendorConfig {
         vendor_id: VENDOR.to_owned(),
         adapter: AdapterKind::Mock,
@@ -165,11 +165,7 @@ pub(super) async fn seed(service: &Service) -> anyhow::Result<()> {
         credential: None,
         concurrency: DEFAULT_CONCURRENCY,
     };
-    service
-        .job_store
-        .vendors
-        .put(vendor, AuditActor::service())
-        .await?;
+    service.store.vendors.put(vendor, AuditActor::service()).await?;
     for (category_id, name) in CATEGORIES {
         let category = Category {
             category_id: category_id.to_owned(),
@@ -177,7 +173,7 @@ pub(super) async fn seed(service: &Service) -> anyhow::Result<()> {
             parent_id: None,
         };
         service
-            .job_store
+            .store
             .categories
             .put(category, AuditActor::service())
             .await?;
@@ -187,7 +183,7 @@ pub(super) async fn seed(service: &Service) -> anyhow::Result<()> {
             .build_product(service)
             .with_context(|| format!("product {}", seed.id))?;
         service
-            .job_store
+            .store
             .products
             .put(product.clone(), AuditActor::service())
             .await?;
@@ -204,7 +200,7 @@ pub(super) async fn seed(service: &Service) -> anyhow::Result<()> {
 }
 
 impl ProductSeed {
-    fn build_product(&self, service: &Service) -> anyhow::Result<Product> {
+    fn build_product(&self, service: &JobState) -> anyhow::Result<Product> {
         let currency: Currency = self.currency.parse()?;
         let amount = |text: &str| Amount::parse(text, currency);
         let denominations = self
@@ -241,12 +237,12 @@ impl ProductSeed {
     }
 
     /// Imports visibly fake vouchers. Codes are deterministic, so a repetition imports none twice.
-    async fn import_stock(&self, service: &Service, product: &Product, sku: Sku) -> anyhow::Result<()> {
+    async fn import_stock(&self, service: &JobState, product: &Product, sku: Sku) -> anyhow::Result<()> {
         if self.stock == 0 {
             return Ok(());
         }
         let vault = service.keyring.sealing_vault().await?;
-        let ids = service.job_store.stock.generate_ids(self.stock).await?;
+        let ids = service.store.stock.generate_ids(self.stock).await?;
         let mut vouchers = Vec::with_capacity(self.stock);
         for (number, code_id) in ids.codes.into_iter().enumerate() {
             let text = format!(
@@ -270,7 +266,7 @@ impl ProductSeed {
         }
         let target = ImportTarget::new(product, sku);
         let named = service
-            .job_store
+            .store
             .stock
             .open_batch(VENDOR.to_owned(), BATCH.to_owned());
         let origin = StockOrigin::Import(named.await?);
@@ -280,11 +276,7 @@ impl ProductSeed {
             stock_ids: ids.stock,
             origin,
         };
-        service
-            .job_store
-            .stock
-            .import(batch, AuditActor::service())
-            .await?;
+        service.store.stock.import(batch, AuditActor::service()).await?;
         Ok(())
     }
 }

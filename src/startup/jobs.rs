@@ -5,14 +5,14 @@ use std::sync::Arc;
 use vouchsafe_procurement::reconciliation::job::ReconciliationJob;
 use vouchsafe_webhooks::Poller;
 
-use crate::service::Service;
+use crate::service::JobState;
 
-pub(super) fn reconciliation(service: &Service) -> ReconciliationJob {
+pub(super) fn reconciliation(service: &JobState) -> ReconciliationJob {
     ReconciliationJob {
-        reconciliations: service.job_store.reconciliations.clone(),
-        purchases: service.job_store.purchases.clone(),
-        stock: service.job_store.stock.clone(),
-        vendors: service.job_store.vendors.clone(),
+        reconciliations: service.store.reconciliations.clone(),
+        purchases: service.store.purchases.clone(),
+        stock: service.store.stock.clone(),
+        vendors: service.store.vendors.clone(),
         catalogue: Arc::clone(&service.catalogue),
         network: service.vendor_network,
         keyring: Arc::clone(&service.keyring),
@@ -21,7 +21,7 @@ pub(super) fn reconciliation(service: &Service) -> ReconciliationJob {
     }
 }
 
-pub(super) fn endpoint_poller(service: &Service) -> Poller<'_> {
+pub(super) fn endpoint_poller(service: &JobState) -> Poller<'_> {
     Poller {
         node: &service.node,
         deliveries: &service.deliveries,

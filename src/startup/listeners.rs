@@ -8,6 +8,7 @@ use actix_web::middleware::from_fn;
 use actix_web::{App, web};
 use vouchsafe_actors::supervisor::Arbiters;
 use vouchsafe_security::environment::Environment;
+use vouchsafe_store::PgStore;
 
 use super::http_server::{self, HttpListener};
 use super::open_files::MaxConnections;
@@ -15,7 +16,8 @@ use super::tls::Certificates;
 use crate::api::middleware::listener_peers::ListenerPeers;
 use crate::api::middleware::listeners::{serve_operator, serve_partner};
 use crate::api::middleware::security_headers::StrictTransport;
-use crate::api::{console, operator, partner};
+use crate::api::operator::OperatorRoutes;
+use crate::api::{console, partner};
 use crate::metrics::{OPERATOR_LISTENER, PARTNER_LISTENER};
 use crate::service::Service;
 use crate::settings::ServeSettings;
@@ -27,11 +29,13 @@ const OPERATOR_WORKERS: usize = 2;
 pub(super) fn start_partner_listener(
     settings: &ServeSettings,
     service: &web::Data<Service>,
+    store: &PgStore,
     actors: &Arc<Arbiters>,
     certificates: &Certificates,
     max: MaxConnections,
 ) -> anyhow::Result<ServerHandle> {
     let (app_service, actors) = (service.clone(), Arc::clone(actors));
+    let routes = partner::routes(service.clone().into_inner(), store);
     let listener = settings.partner_listener();
     let proxies = settings.trusted_proxies.clone();
     let peers = ListenerPeers::new(proxies.clone(), settings.environment, listener.transport);
@@ -45,7 +49,7 @@ pub(super) fn start_partner_listener(
             .app_data(app_service.clone())
             .app_data(peers.clone())
             .app_data(strict)
-            .configure(partner::routes)
+            .configure(routes.clone())
             .wrap(from_fn(serve_partner))
     };
     let listener = HttpListener {
@@ -64,10 +68,12 @@ pub(super) fn start_partner_listener(
 pub(super) fn start_operator_listener(
     settings: &ServeSettings,
     service: &web::Data<Service>,
+    store: &PgStore,
     certificates: &Certificates,
     max: MaxConnections,
 ) -> anyhow::Result<ServerHandle> {
     let app_service = service.clone();
+    let routes = OperatorRoutes::new(service.clone().into_inner(), store);
     let listener = settings.operator_listener();
     let proxies = settings.admin_trusted_proxies.clone();
     let peers = ListenerPeers::new(proxies.clone(), settings.environment, listener.transport);
@@ -78,8 +84,8 @@ pub(super) fn start_operator_listener(
             .app_data(app_service.clone())
             .app_data(peers.clone())
             .app_data(strict)
-            .configure(operator::configure_listener)
-            .configure(console::configure)
+            .configure(|config| routes.configure_listener(config))
+            .configure(|config| console::configure(config, &routes))
             .wrap(from_fn(serve_operator))
     };
     let listener = HttpListener {

@@ -6,7 +6,7 @@ use actix_web::dev::ServerHandle;
 use tracing::warn;
 
 use crate::housekeeping::{recorder, renew_lease};
-use crate::service::Service;
+use crate::service::JobState;
 use crate::service_manager;
 
 /// After this time the next start settles the records in flight (contract §11).
@@ -20,7 +20,7 @@ pub(super) enum ShutdownOutcome {
 }
 
 /// Drains the service and ends the node's lease.
-pub(super) async fn shut_down(service: &Service, listeners: &[ServerHandle; 2]) -> ShutdownOutcome {
+pub(super) async fn shut_down(service: &JobState, listeners: &[ServerHandle; 2]) -> ShutdownOutcome {
     service_manager::notify_stopping();
     let drained = tokio::select! {
         drained = tokio::time::timeout(DRAIN_DEADLINE, drain(service, listeners)) => drained.is_ok(),
@@ -45,7 +45,7 @@ pub(super) async fn shut_down(service: &Service, listeners: &[ServerHandle; 2]) 
 
 /// Ends long polls and purchasing, closes the gate, and waits for open requests, the journal and deliveries. The listeners
 /// stay up until then, so that new requests get 503 instead of a connection reset.
-async fn drain(service: &Service, listeners: &[ServerHandle; 2]) {
+async fn drain(service: &JobState, listeners: &[ServerHandle; 2]) {
     service.engine.long_polls.close();
     service.procurement.pause();
     service.gate.drain().await;

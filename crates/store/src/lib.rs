@@ -243,15 +243,4 @@ impl PgStore {
     pub async fn prepare(&self, expected: Environment) -> Result<(), PrepareError> {
         deployment::prepare(&self.database, expected).await
     }
-
-    /// Checks that the database responds. Returns whether stock is quarantined.
-    ///
-    /// # Errors
-    /// [`StoreError`] when it does not respond.
-    #[boxed]
-    pub async fn ping(&self) -> Result<bool, StoreError> {
-        Quarantine(self.database.on(ConnectionClass::Lease))
-            .is_active()
-            .await
-    }
 }

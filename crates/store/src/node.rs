@@ -37,6 +37,7 @@ use super::events::{FeedPage, FeedPosition, FeedRequest, ReadFeedsOp};
 use super::lane::PgLane;
 use super::node_identity::{self, EndedRegistration, LEASE_S, NodeIdentity};
 use super::orders::ReadOrdersOp;
+use super::quarantine::Quarantine;
 use super::rate_limit_usage::CountRequestsOp;
 use super::replication::ReplicationCheck;
 use super::shared_limits::SharedLimits;
@@ -122,6 +123,13 @@ impl PgNode {
             clock,
         )
         .await
+    }
+
+    /// Checks that the database responds. Returns whether stock is quarantined.
+    #[boxed]
+    pub async fn ping(&self) -> Result<bool, StoreError> {
+        let quarantine = Quarantine(self.database.on(ConnectionClass::Lease));
+        quarantine.is_active().await
     }
 
     /// The database for webhook deliveries.

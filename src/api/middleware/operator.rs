@@ -23,6 +23,7 @@ use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, Token
 use vouchsafe_security::security_event::SecurityEventReason;
 use vouchsafe_sign_in::cookies::ConsoleCookie;
 use vouchsafe_sign_in::next_path::NextPath;
+use vouchsafe_store::Operators;
 use vouchsafe_store::operators::{SessionHolder, SessionLookup, SessionUse};
 use vouchsafe_wire::error_code::Code;
 
@@ -138,18 +139,17 @@ impl From<Refusal> for ApiError {
 }
 
 async fn identify(request: &ServiceRequest) -> Result<Operator, Refusal> {
-    let service = request
-        .app_data::<web::Data<Service>>()
-        .ok_or_else(ApiError::unavailable)?;
+    let service: &web::Data<Service> = request.app_data().ok_or_else(ApiError::unavailable)?;
+    let operators: &web::Data<Operators> = request.app_data().ok_or_else(ApiError::unavailable)?;
     let headers = request.headers();
     let (operator, reason) = if headers.contains_key(AUTHORIZATION) {
         let operator = match bearer_token(headers) {
-            Some(token) => find_operator(service, token).await?,
+            Some(token) => find_operator(service, operators, token).await?,
             None => None,
         };
         (operator, SecurityEventReason::OperatorToken)
     } else if let Some(token) = find_cookie(service, ConsoleCookie::Session, headers) {
-        let operator = match find_session_operator(service, token, session_use(request)).await? {
+        let operator = match find_session_operator(operators, token, session_use(request)).await? {
             SessionOperator::Live(operator) => Some(operator),
             SessionOperator::Ended => return Err(Refusal::SessionEnded),
             SessionOperator::Unknown => None,
@@ -213,7 +213,7 @@ pub(crate) enum SessionOperator {
 
 /// Looks up the operator of a session.
 pub(crate) async fn find_session_operator(
-    service: &Service,
+    operators: &Operators,
     token: &str,
     session_use: SessionUse,
 ) -> Result<SessionOperator, ApiError> {
@@ -221,7 +221,6 @@ pub(crate) async fn find_session_operator(
     if !OperatorToken::is_well_formed(TokenKind::Session, token) {
         return Ok(SessionOperator::Unknown);
     }
-    let operators = &service.operator_store.operators;
     match operators
         .find_session_holder(OperatorTokenHash::of(token), session_use)
         .await?
@@ -243,7 +242,11 @@ pub(crate) async fn find_session_operator(
 }
 
 /// The operator of a token. The token of the settings needs no database, nor does a text that is no token.
-async fn find_operator(service: &Service, token: &[u8]) -> Result<Option<Operator>, ApiError> {
+async fn find_operator(
+    service: &Service,
+    operators: &Operators,
+    token: &[u8],
+) -> Result<Option<Operator>, ApiError> {
     let hash = OperatorTokenHash::of(token);
     if service.operator_token.is_some_and(|token| token.matches(&hash)) {
         return Ok(Some(Operator {
@@ -256,7 +259,7 @@ async fn find_operator(service: &Service, token: &[u8]) -> Result<Option<Operato
     if !OperatorToken::is_well_formed(TokenKind::Api, token) {
         return Ok(None);
     }
-    let holder = service.operator_store.operators.authenticate(hash).await?;
+    let holder = operators.authenticate(hash).await?;
     Ok(holder.map(|holder| Operator {
         name: holder.name,
         role: holder.role,

@@ -6,8 +6,8 @@ use vouchsafe_wire::error_code::Code;
 
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::path_id::PathId as _;
-use crate::service::Service;
 
 /// Rejects the token of the settings where access of operators is granted: it would outlast the setting.
 ///
@@ -33,7 +33,7 @@ pub(super) fn generate_token(kind: TokenKind) -> Result<OperatorToken, ApiError>
     })
 }
 
-pub(super) async fn check_exists(service: &Service, name: &OperatorName) -> Result<(), ApiError> {
-    let found = service.operator_store.operators.find(name.clone()).await?;
+pub(super) async fn check_exists(service: &OperatorState, name: &OperatorName) -> Result<(), ApiError> {
+    let found = service.store.operators.find(name.clone()).await?;
     found.map(drop).ok_or_else(OperatorName::not_found)
 }

@@ -6,19 +6,19 @@ use vouchsafe_wire::operator::actors::{ActorHistory, ActorKind, ActorsQuery};
 
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::ValidatedQuery;
+use crate::api::operator::OperatorState;
 use crate::live_actors::{find_actor, list_actors};
-use crate::service::Service;
 
 /// `GET /actors`.
 pub(super) async fn list(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ValidatedQuery(query): ValidatedQuery<ActorsQuery>,
 ) -> HttpResponse {
     HttpResponse::Ok().json(list_actors(&service, query))
 }
 
 /// `GET /actors/{kind}/{key}`.
-pub(super) async fn get(service: web::Data<Service>, path: web::Path<(String, String)>) -> ApiResult {
+pub(super) async fn get(service: web::Data<OperatorState>, path: web::Path<(String, String)>) -> ApiResult {
     let (kind, key) = path.into_inner();
     let kind: ActorKind = kind.parse().map_err(|_| actor_not_found())?;
     let mut actor = [find_actor(&service, kind, &key).ok_or_else(actor_not_found)?];

@@ -7,15 +7,15 @@ use vouchsafe_domain::audit_log::{AuditFilter, CheckpointFilter};
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
-use crate::service::Service;
+use crate::api::operator::OperatorState;
 
 /// `GET /audit`.
 pub(super) async fn list(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ListRequest { page, filter }: ListRequest<AuditFilter>,
 ) -> ApiResult {
     let rows = service
-        .operator_store
+        .store
         .audit_log
         .list(filter, page.after()?, page.fetch_limit());
     list_response(&page, rows.await?, |row| row.audit_id)
@@ -23,19 +23,19 @@ pub(super) async fn list(
 
 /// `GET /audit/checkpoints`.
 pub(super) async fn list_checkpoints(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ListRequest { page, filter }: ListRequest<CheckpointFilter>,
 ) -> ApiResult {
-    let audit_log = &service.operator_store.audit_log;
+    let audit_log = &service.store.audit_log;
     let key = filter.check.then(|| service.keyring.vault().checkpoint_key());
     let checkpoints = audit_log.list_checkpoints(page.after()?, page.fetch_limit(), key);
     list_response(&page, checkpoints.await?, |checkpoint| checkpoint.number)
 }
 
 /// `POST /audit/checkpoints`.
-pub(super) async fn write_checkpoint(service: web::Data<Service>, operator: Operator) -> ApiResult {
+pub(super) async fn write_checkpoint(service: web::Data<OperatorState>, operator: Operator) -> ApiResult {
     let key = service.keyring.vault().checkpoint_key();
-    let audit_log = &service.operator_store.audit_log;
+    let audit_log = &service.store.audit_log;
     let checkpoint = audit_log
         .write_checkpoints_now(key, operator.audit_actor())
         .await?;

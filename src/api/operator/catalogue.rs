@@ -14,8 +14,8 @@ use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::operator::endpoint::bind;
-use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; catalogue::OPERATIONS.len()] {
     [
@@ -28,26 +28,24 @@ pub(super) fn endpoints() -> [Endpoint; catalogue::OPERATIONS.len()] {
 }
 
 /// `GET /categories`.
-async fn list_categories(service: web::Data<Service>, ListRequest { page, .. }: ListRequest) -> ApiResult {
-    let categories = service.operator_store.categories.list().await?;
+async fn list_categories(
+    service: web::Data<OperatorState>,
+    ListRequest { page, .. }: ListRequest,
+) -> ApiResult {
+    let categories = service.store.categories.list().await?;
     sorted_list_response(&page, categories, |category| category.category_id.clone())
 }
 
 /// `PUT /categories/{category_id}`: 201 if created, 200 if replaced.
 async fn put_category(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     category_id: web::Path<String>,
     Json(request): Json<CategoryRequest>,
 ) -> ApiResult {
     let actor = operator.audit_actor();
     let category = request.into_category(&category_id)?;
-    match service
-        .operator_store
-        .categories
-        .put(category.clone(), actor)
-        .await?
-    {
+    match service.store.categories.put(category.clone(), actor).await? {
         PutCategoryOutcome::Created => Ok(HttpResponse::Created().json(category)),
         PutCategoryOutcome::Replaced => Ok(HttpResponse::Ok().json(category)),
         PutCategoryOutcome::ParentNotFound => Err(ApiError::invalid_field("parent_id", "no such category")),
@@ -59,19 +57,19 @@ async fn put_category(
 }
 
 /// `GET /products`.
-async fn list_products(service: web::Data<Service>, ListRequest { page, .. }: ListRequest) -> ApiResult {
-    let products = service
-        .operator_store
-        .products
-        .list(page.after()?, page.fetch_limit());
+async fn list_products(
+    service: web::Data<OperatorState>,
+    ListRequest { page, .. }: ListRequest,
+) -> ApiResult {
+    let products = service.store.products.list(page.after()?, page.fetch_limit());
     list_response(&page, products.await?, |product| product.product_id.clone())
 }
 
 /// `GET /products/{product_id}`.
-async fn get_product(service: web::Data<Service>, product_id: web::Path<String>) -> ApiResult {
+async fn get_product(service: web::Data<OperatorState>, product_id: web::Path<String>) -> ApiResult {
     let product_id: ProductId = product_id.parse().map_err(|_| product_not_found())?;
     let product = service
-        .operator_store
+        .store
         .products
         .find(product_id)
         .await?
@@ -81,7 +79,7 @@ async fn get_product(service: web::Data<Service>, product_id: web::Path<String>)
 
 /// `PUT /products/{product_id}`: 201 if created, 200 if replaced.
 async fn put_product(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     product_id: web::Path<String>,
     Json(request): Json<ProductRequest>,
@@ -95,7 +93,7 @@ async fn put_product(
             })?;
     let product = request.into_product(product_id, &service.catalogue.current(), service.clock.now())?;
     let put = config_change::apply(&service, |service| async move {
-        let put = service.operator_store.products.put(product, actor).await?;
+        let put = service.store.products.put(product, actor).await?;
         if let PutProductOutcome::Created(product) | PutProductOutcome::Replaced(product) = &put {
             service.catalogue.put(product.clone());
         }

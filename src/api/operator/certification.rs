@@ -5,15 +5,15 @@ use vouchsafe_domain::ids::PartnerId;
 
 use crate::api::error::ApiResult;
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::partner::certification::{evaluate_partner, require_sandbox};
 use crate::api::path_id::{Id, PathId as _};
-use crate::service::Service;
 
 /// `GET /partners/{partner_id}/certification`.
-pub(super) async fn get(service: web::Data<Service>, partner_id: Id<PartnerId>) -> ApiResult {
+pub(super) async fn get(service: web::Data<OperatorState>, partner_id: Id<PartnerId>) -> ApiResult {
     require_sandbox(&service)?;
     let partner_id = partner_id.parse()?;
-    if service.operator_store.partners.find(partner_id).await?.is_none() {
+    if service.store.partners.find(partner_id).await?.is_none() {
         return Err(PartnerId::not_found());
     }
     Ok(HttpResponse::Ok().json(evaluate_partner(&service, partner_id).await?))
@@ -21,19 +21,14 @@ pub(super) async fn get(service: web::Data<Service>, partner_id: Id<PartnerId>) 
 
 /// `DELETE /partners/{partner_id}/certification`: deletes the observations, so that every check is open again.
 pub(super) async fn restart(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     partner_id: Id<PartnerId>,
 ) -> ApiResult {
     let actor = operator.audit_actor();
     require_sandbox(&service)?;
     let partner_id = partner_id.parse()?;
-    if service
-        .operator_store
-        .observations
-        .delete(partner_id, actor)
-        .await?
-    {
+    if service.store.observations.delete(partner_id, actor).await? {
         Ok(HttpResponse::NoContent().finish())
     } else {
         Err(PartnerId::not_found())

@@ -18,7 +18,7 @@ use vouchsafe_wire::error_code::Code;
 
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::operator::Operator;
-use crate::service::Service;
+use crate::api::operator::OperatorState;
 
 /// Time to find a second operator, also over a night.
 const VALIDITY: Duration = Duration::hours(24);
@@ -26,7 +26,7 @@ const VALIDITY: Duration = Duration::hours(24);
 /// A validated change. It is stored as encrypted JSON.
 pub(super) trait Change: Serialize + DeserializeOwned {
     /// Describes the change to the second operator. Rejects a change that cannot be carried out now.
-    fn describe(&self, service: &Service) -> impl Future<Output = Result<ChangeDescription, ApiError>>;
+    fn describe(&self, service: &OperatorState) -> impl Future<Output = Result<ChangeDescription, ApiError>>;
 
     /// Carries the change out. A repetition changes nothing more.
     fn carry_out(self, execution: Execution<'_>) -> impl Future<Output = ApiResult>;
@@ -34,7 +34,7 @@ pub(super) trait Change: Serialize + DeserializeOwned {
 
 /// A change that is carried out now.
 pub(super) struct Execution<'a> {
-    pub(super) service: &'a web::Data<Service>,
+    pub(super) service: &'a web::Data<OperatorState>,
     /// Who requested the change.
     pub(super) actor: AuditActor,
     /// The confirmed request. A credential gets its UUID, so that a second confirmation creates no second one.
@@ -132,7 +132,7 @@ pub(super) enum Safeguard {
 
 impl Safeguard {
     /// Protects a change that could move money, or let its operator do so, unless it `is_harmless`.
-    pub(super) const fn of_change(service: &Service, is_harmless: bool) -> Self {
+    pub(super) fn of_change(service: &OperatorState, is_harmless: bool) -> Self {
         match (is_harmless, service.four_eyes.is_on()) {
             (true, _) => Self::None,
             (false, false) => Self::StepUp,
@@ -143,7 +143,7 @@ impl Safeguard {
 
 /// Carries out a change, or stores it for a second operator if the settings require one.
 pub(super) async fn submit(
-    service: &web::Data<Service>,
+    service: &web::Data<OperatorState>,
     operator: &Operator,
     kind: ChangeKind,
     change: impl Change,
@@ -161,7 +161,7 @@ pub(super) async fn submit(
 /// Submits a change whose content decides what it needs.
 pub(super) async fn submit_with(
     safeguard: Safeguard,
-    service: &web::Data<Service>,
+    service: &web::Data<OperatorState>,
     operator: &Operator,
     kind: ChangeKind,
     change: impl Change,
@@ -211,7 +211,7 @@ pub(super) async fn submit_with(
         let change = vault.open_change(request_id.as_uuid(), sealed);
         change.is_some_and(|change| *change == *json)
     };
-    let requests = &service.operator_store.change_requests;
+    let requests = &service.store.change_requests;
     let request = requests.create(new, is_same, operator.audit_actor()).await?;
     let location = format!("/admin/v1/requests/{}", request.request_id);
     Ok(HttpResponse::Accepted()
@@ -232,7 +232,11 @@ pub(super) fn to_description(
     })
 }
 
-async fn seal(service: &Service, request_id: ChangeRequestId, json: &[u8]) -> Result<Vec<u8>, ApiError> {
+async fn seal(
+    service: &OperatorState,
+    request_id: ChangeRequestId,
+    json: &[u8],
+) -> Result<Vec<u8>, ApiError> {
     let vault = service.keyring.sealing_vault().await.map_err(|error| {
         tracing::error!(error.message = %error, "no data key for a change request");
         ApiError::unavailable()

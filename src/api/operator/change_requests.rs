@@ -38,9 +38,9 @@ use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::{Operator, audit_actor};
+use crate::api::operator::OperatorState;
 use crate::api::operator::endpoint::bind;
 use crate::api::path_id::{Id, PathId as _};
-use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; change_requests::OPERATIONS.len()] {
     [
@@ -53,10 +53,10 @@ pub(super) fn endpoints() -> [Endpoint; change_requests::OPERATIONS.len()] {
 
 /// `GET /requests`: newest first.
 async fn list(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ListRequest { page, filter }: ListRequest<ChangeRequestFilter>,
 ) -> ApiResult {
-    let requests = &service.operator_store.change_requests;
+    let requests = &service.store.change_requests;
     let mut found = requests.list(filter, page.after()?, page.fetch_limit()).await?;
     let ids = found.iter().map(|request| request.request_id);
     let sealed = requests.find_sealed(ids.collect()).await?;
@@ -69,7 +69,7 @@ async fn list(
 }
 
 /// `GET /requests/{request_id}`.
-async fn get(service: web::Data<Service>, request_id: Id<ChangeRequestId>) -> ApiResult {
+async fn get(service: web::Data<OperatorState>, request_id: Id<ChangeRequestId>) -> ApiResult {
     let StoredChangeRequest {
         mut request, sealed, ..
     } = find(&service, &request_id).await?;
@@ -81,7 +81,7 @@ async fn get(service: web::Data<Service>, request_id: Id<ChangeRequestId>) -> Ap
 
 /// Shows of a request that has not ended what was encrypted with the change: the row may be altered in the
 /// database, and the second operator decides by what is shown.
-async fn describe(service: &Service, request: &mut ChangeRequest, sealed: &[u8]) {
+async fn describe(service: &OperatorState, request: &mut ChangeRequest, sealed: &[u8]) {
     // A change that was altered cannot be confirmed, whatever its row shows.
     if let Ok(change) = open(service, request.request_id, sealed).await
         && let Ok(sealed) = SealedChange::<IgnoredAny>::parse(&change)
@@ -92,7 +92,7 @@ async fn describe(service: &Service, request: &mut ChangeRequest, sealed: &[u8])
 
 /// `POST /requests/{request_id}/confirm`: carries the change out, and responds as its route does.
 async fn confirm(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     request_id: Id<ChangeRequestId>,
 ) -> ApiResult {
@@ -122,7 +122,7 @@ async fn confirm(
         );
         return Err(ApiError::new(Code::ChangeRequestNotWaiting, message));
     }
-    let requests = &service.operator_store.change_requests;
+    let requests = &service.store.change_requests;
     let confirmed = requests
         .confirm(
             request.request_id,
@@ -147,7 +147,7 @@ async fn confirm(
 
 /// Whether the requester still has the right to the change.
 fn may_request(
-    service: &Service,
+    service: &OperatorState,
     account: Option<&OperatorAccount>,
     sealed: &SealedChange<IgnoredAny>,
 ) -> bool {
@@ -161,7 +161,7 @@ fn may_request(
 }
 
 async fn carry_out_and_finish(
-    service: &web::Data<Service>,
+    service: &web::Data<OperatorState>,
     actor: AuditActor,
     request: &ChangeRequest,
     change: &[u8],
@@ -179,7 +179,7 @@ async fn carry_out_and_finish(
         Err(error) if error.code.retryable() || error.code.status() >= 500 => return result,
         Err(error) => ChangeOutcome::Refused(error.code.as_str()),
     };
-    let requests = &service.operator_store.change_requests;
+    let requests = &service.store.change_requests;
     if let Err(error) = requests
         .finish(request.request_id, request.decided_at, outcome)
         .await
@@ -192,7 +192,7 @@ async fn carry_out_and_finish(
 
 /// `POST /requests/{request_id}/decline`.
 async fn decline(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     request_id: Id<ChangeRequestId>,
     OptionalJson(decline): OptionalJson<DeclineRequest>,
@@ -205,7 +205,7 @@ async fn decline(
         describe(&service, &mut request, &sealed).await;
     }
     operator.check_role(required_role(request.kind))?;
-    let requests = &service.operator_store.change_requests;
+    let requests = &service.store.change_requests;
     let declined = requests.decline(
         request.request_id,
         operator.name().clone(),
@@ -218,8 +218,11 @@ async fn decline(
     }
 }
 
-async fn find(service: &Service, request_id: &Id<ChangeRequestId>) -> Result<StoredChangeRequest, ApiError> {
-    let requests = &service.operator_store.change_requests;
+async fn find(
+    service: &OperatorState,
+    request_id: &Id<ChangeRequestId>,
+) -> Result<StoredChangeRequest, ApiError> {
+    let requests = &service.store.change_requests;
     let found = requests.find(request_id.parse()?).await?;
     found.ok_or_else(ChangeRequestId::not_found)
 }
@@ -277,7 +280,7 @@ changes! {
 }
 
 async fn open(
-    service: &Service,
+    service: &OperatorState,
     request_id: ChangeRequestId,
     sealed: &[u8],
 ) -> Result<Zeroizing<Vec<u8>>, ApiError> {

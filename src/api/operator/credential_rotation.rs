@@ -13,19 +13,19 @@ use super::credential_errors::{issued_before, limit_reached};
 use crate::api::credential_rotation::{self, PreviousCredential, RotationRefusal};
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::path_id::{Id, PathId as _};
-use crate::service::Service;
 
 /// The body is optional.
 pub(super) async fn rotate(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     credential_id: Id<CredentialId>,
     OptionalJson(request): OptionalJson<RotateRequest>,
 ) -> ApiResult {
     request.validate_overlap()?;
     let credential_id = credential_id.parse()?;
-    let credential = service.operator_store.credentials.find(credential_id).await?;
+    let credential = service.store.credentials.find(credential_id).await?;
     let partner_id = credential.ok_or_else(CredentialId::not_found)?.partner_id;
     let rotation = CredentialRotation {
         partner_id,
@@ -44,12 +44,8 @@ pub(super) struct CredentialRotation {
 }
 
 impl Change for CredentialRotation {
-    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
-        let credential = service
-            .operator_store
-            .credentials
-            .find(self.credential_id)
-            .await?;
+    async fn describe(&self, service: &OperatorState) -> Result<ChangeDescription, ApiError> {
+        let credential = service.store.credentials.find(self.credential_id).await?;
         if !credential.is_some_and(|credential| credential.is_live(service.clock.now())) {
             return Err(not_live());
         }
@@ -71,8 +67,7 @@ impl Change for CredentialRotation {
             max_per_day: None,
             next_id: request_id.map(|id| CredentialId::from_uuid(id.as_uuid())),
         };
-        let store = service.operator_store.credentials.clone();
-        let rotated = credential_rotation::rotate(service, store, previous, actor);
+        let rotated = credential_rotation::rotate(service, previous, actor);
         rotated.await?.map_err(|refusal| match refusal {
             RotationRefusal::RotatedBefore(next_id) => issued_before(next_id),
             RotationRefusal::NotLive => not_live(),

@@ -31,10 +31,10 @@ use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, ValidatedQuery, list_response, sorted_list_response};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::operator::credential_rotation;
 use crate::api::operator::endpoint::bind;
 use crate::api::path_id::{Id, PathId as _};
-use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; credentials::OPERATIONS.len()] {
     [
@@ -47,7 +47,7 @@ pub(super) fn endpoints() -> [Endpoint; credentials::OPERATIONS.len()] {
 
 /// Generates a credential: the row to store, and the response with the secret.
 pub(super) fn generate_credential(
-    service: &Service,
+    service: &OperatorState,
     partner_id: PartnerId,
     NewCredential { allowlist, scopes }: NewCredential,
 ) -> Result<(Credential, IssuedCredential), ApiError> {
@@ -67,7 +67,7 @@ pub(super) fn generate_credential(
 
 /// `POST /partners/{partner_id}/credentials`.
 async fn issue(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     partner_id: Id<PartnerId>,
     OptionalJson(request): OptionalJson<NewCredential>,
@@ -109,8 +109,8 @@ pub(super) struct CredentialIssue {
 }
 
 impl Change for CredentialIssue {
-    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
-        let partner = service.operator_store.partners.find(self.partner_id).await?;
+    async fn describe(&self, service: &OperatorState) -> Result<ChangeDescription, ApiError> {
+        let partner = service.store.partners.find(self.partner_id).await?;
         let partner = partner.ok_or_else(PartnerId::not_found)?;
         if certification_policy(service) == CertificationPolicy::Required && !partner.is_certified() {
             return Err(uncertified());
@@ -137,7 +137,7 @@ impl Change for CredentialIssue {
         let policy = certification_policy(service);
         let outcome = config_change::apply(service, |service| async move {
             let outcome = service
-                .operator_store
+                .store
                 .credentials
                 .issue(credential.clone(), policy, actor)
                 .await?;
@@ -158,7 +158,7 @@ impl Change for CredentialIssue {
     }
 }
 
-fn certification_policy(service: &Service) -> CertificationPolicy {
+fn certification_policy(service: &OperatorState) -> CertificationPolicy {
     match service.environment {
         Environment::Sandbox => CertificationPolicy::NotRequired,
         Environment::Production => CertificationPolicy::Required,
@@ -174,17 +174,17 @@ fn uncertified() -> ApiError {
 
 /// `GET /partners/{partner_id}/credentials`: newest first, including revoked and ended ones.
 async fn list(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     partner_id: Id<PartnerId>,
     ListRequest { page, .. }: ListRequest,
 ) -> ApiResult {
     let partner_id = partner_id.parse()?;
     let credentials = service
-        .operator_store
+        .store
         .credentials
         .list(partner_id, page.after()?, page.fetch_limit());
     let credentials = credentials.await?;
-    if credentials.is_empty() && service.operator_store.partners.find(partner_id).await?.is_none() {
+    if credentials.is_empty() && service.store.partners.find(partner_id).await?.is_none() {
         return Err(PartnerId::not_found());
     }
     let now = service.clock.now();
@@ -196,7 +196,7 @@ async fn list(
 
 /// `DELETE /credentials/{credential_id}`: also if it is revoked already.
 async fn revoke(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     credential_id: Id<CredentialId>,
     ValidatedQuery(query): ValidatedQuery<RevocationQuery>,
@@ -205,7 +205,7 @@ async fn revoke(
     let descendants = query.descendants.unwrap_or_default();
     let credential_id = credential_id.parse()?;
     let revocation = config_change::apply(&service, |service| async move {
-        let credentials = &service.operator_store.credentials;
+        let credentials = &service.store.credentials;
         let holder = service.registry.find_owner(credential_id);
         let revocation = credentials
             .revoke(credential_id, descendants, holder, actor)

@@ -11,13 +11,13 @@ use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::listener_peers::client_address;
 use crate::api::middleware::operator::bearer_token;
 use crate::api::middleware::security_events::reject;
+use crate::api::operator::OperatorState;
 use crate::metrics::MetricsFormat;
-use crate::service::Service;
 
 /// Headers of requests that a proxy forwards.
 const FORWARDED: [&str; 4] = [X_FORWARDED_FOR, "forwarded", "via", "x-real-ip"];
 
-pub(super) async fn metrics(service: web::Data<Service>, request: HttpRequest) -> ApiResult {
+pub(super) async fn metrics(service: web::Data<OperatorState>, request: HttpRequest) -> ApiResult {
     check_access(&service, &request)?;
     // A header that is not ASCII expresses no preference.
     let accept = Accept::parse(&request).unwrap_or_else(|_| Accept::star());
@@ -34,7 +34,7 @@ pub(super) async fn metrics(service: web::Data<Service>, request: HttpRequest) -
         )))
 }
 
-fn check_access(service: &Service, request: &HttpRequest) -> Result<(), ApiError> {
+fn check_access(service: &OperatorState, request: &HttpRequest) -> Result<(), ApiError> {
     let scrape = Scrape {
         token: bearer_token(request.headers()),
         client: client_address(request)?.known_ip(),

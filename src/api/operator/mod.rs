@@ -19,7 +19,7 @@ mod decision;
 mod endpoint;
 mod line_blocks;
 mod metrics;
-pub(in crate::api) mod monitoring;
+mod monitoring;
 mod nodes;
 mod open_id;
 mod operators;
@@ -37,11 +37,12 @@ mod vendors;
 mod wallets;
 mod webhooks;
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use actix_web::middleware::from_fn;
-use actix_web::{HttpRequest, HttpResponse, Scope, web};
+use actix_web::{HttpRequest, HttpResponse, Route, Scope, web};
 use vouchsafe_api_docs::{openapi, operator as docs};
+use vouchsafe_store::PgStore;
 use vouchsafe_wire::health::{GET_OPEN_API, HEAD_OPEN_API};
 use vouchsafe_wire::operator;
 use vouchsafe_wire::operator::metrics::GET_METRICS;
@@ -55,11 +56,46 @@ use crate::api::middleware::operator::authenticate;
 use crate::api::routing::route_not_found;
 use crate::api::static_file::StaticFile;
 use crate::config_change;
+use crate::service::{Service, State};
 
 static DOCUMENTATION: LazyLock<DocsSite> = LazyLock::new(|| DocsSite::new(&docs::document()));
 
-/// Partner routes are 404 on this listener.
-pub(crate) fn configure_listener(config: &mut web::ServiceConfig) {
+/// Class of the connections for requests of operators.
+struct OperatorConnections;
+
+/// State of the handlers of this listener.
+type OperatorState = State<OperatorConnections>;
+
+/// The routes of the operator listener with their state.
+#[derive(Clone)]
+pub(crate) struct OperatorRoutes(web::Data<OperatorState>);
+
+impl OperatorRoutes {
+    pub(crate) fn new(service: Arc<Service>, store: &PgStore) -> Self {
+        Self(web::Data::new(State::new(service, store.for_operators())))
+    }
+
+    /// Registers all routes. Partner routes are 404 on this listener.
+    pub(crate) fn configure_listener(&self, config: &mut web::ServiceConfig) {
+        config
+            .app_data(web::Data::new(self.0.store.operators.clone()))
+            .app_data(self.0.clone())
+            .configure(configure_listener);
+    }
+
+    /// Registers the routes below `/admin/v1` for requests that have their
+    /// [`Operator`](crate::api::middleware::operator::Operator) already: calls of the console within this process.
+    pub(crate) fn configure_authenticated(&self, config: &mut web::ServiceConfig) {
+        config.app_data(self.0.clone()).service(scope());
+    }
+}
+
+/// The live feed as rows of the console's tables.
+pub(crate) fn follow_as_rows() -> Route {
+    web::get().to(monitoring::follow_as_rows)
+}
+
+fn configure_listener(config: &mut web::ServiceConfig) {
     register(config, public_endpoints());
     config
         .configure(|config| documentation::routes(config, &DOCUMENTATION))
@@ -71,12 +107,6 @@ pub(crate) fn configure_listener(config: &mut web::ServiceConfig) {
 
 fn configure_routes(config: &mut web::ServiceConfig) {
     config.service(scope().wrap(from_fn(authenticate)));
-}
-
-/// The same routes for requests that have their [`Operator`](crate::api::middleware::operator::Operator) already: calls of the
-/// console within this process.
-pub(crate) fn configure_authenticated_routes(config: &mut web::ServiceConfig) {
-    config.service(scope());
 }
 
 fn scope() -> Scope {

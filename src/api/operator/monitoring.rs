@@ -22,11 +22,11 @@ use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, ValidatedQuery, sorted_list_response};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::operator::endpoint::bind;
 use crate::api::operator::{actors, audit, nodes, search};
 use crate::live::{Feed, FeedFormat};
 use crate::live_actors::list_actors;
-use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; monitoring::OPERATIONS.len()] {
     [
@@ -62,8 +62,8 @@ const FEED_START: &[u8] = b"retry: 1000\n\n";
 const EVENT_STREAM: &str = "text/event-stream";
 
 /// `GET /overview`.
-async fn overview(service: web::Data<Service>) -> ApiResult {
-    let work = service.operator_store.count_open_work().await?;
+async fn overview(service: web::Data<OperatorState>) -> ApiResult {
+    let work = service.store.count_open_work().await?;
     let catalogue = service.catalogue.current();
     let low_stock = service.live.low_stock().into_iter().filter_map(|(level, sales)| {
         let product = catalogue.get(&level.sku.product_id)?;
@@ -83,7 +83,7 @@ async fn overview(service: web::Data<Service>) -> ApiResult {
 
 /// `GET /settings`.
 async fn list_settings(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ListRequest { page, .. }: ListRequest<WholeList>,
 ) -> ApiResult {
     let mut settings = service.settings.clone();
@@ -93,7 +93,7 @@ async fn list_settings(
 
 /// `GET /samples`.
 async fn samples(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ValidatedQuery(query): ValidatedQuery<SamplesQuery>,
 ) -> HttpResponse {
     HttpResponse::Ok().json(SampleList {
@@ -103,7 +103,7 @@ async fn samples(
 
 /// `GET /refusals`.
 async fn list_refusals(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ListRequest { page, filter }: ListRequest<RefusalsQuery>,
 ) -> ApiResult {
     let period = Duration::from_hours(filter.hours.get() as u64);
@@ -117,7 +117,7 @@ async fn list_refusals(
 }
 
 /// `GET /live`: one event as JSON, or a stream of them for a client that accepts it.
-async fn follow(service: web::Data<Service>, operator: Operator, request: HttpRequest) -> ApiResult {
+async fn follow(service: web::Data<OperatorState>, operator: Operator, request: HttpRequest) -> ApiResult {
     if !accepts_event_stream(&request) {
         let mut response = HttpResponse::Ok();
         response.insert_header((VARY, "Accept"));
@@ -132,15 +132,16 @@ async fn follow(service: web::Data<Service>, operator: Operator, request: HttpRe
     follow_feed(service, &operator, FeedFormat::Json)
 }
 
+/// The live feed for pages of the console, as rows of their tables.
+pub(super) async fn follow_as_rows(service: web::Data<OperatorState>, operator: Operator) -> ApiResult {
+    follow_feed(service, &operator, FeedFormat::Console)
+}
+
 /// A stream of the feed's events.
 ///
 /// # Errors
 /// `SERVICE_UNAVAILABLE` if too many feeds are open.
-pub(in crate::api) fn follow_feed(
-    service: web::Data<Service>,
-    operator: &Operator,
-    format: FeedFormat,
-) -> ApiResult {
+fn follow_feed(service: web::Data<OperatorState>, operator: &Operator, format: FeedFormat) -> ApiResult {
     let feed = service.live.follow().ok_or_else(|| {
         ApiError::new(
             Code::ServiceUnavailable,
@@ -184,7 +185,7 @@ async fn send_events(
     mut feed: Feed,
     format: FeedFormat,
     sender: mpsc::Sender<Bytes>,
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     session: Option<OperatorSessionId>,
 ) {
     let mut ends_at = Instant::now() + FEED_TIMEOUT;
@@ -209,11 +210,11 @@ async fn send_events(
 }
 
 /// Whether the session of a feed has not ended. A feed with a token ends: its client connects again with the token.
-async fn is_live(service: &Service, session: Option<OperatorSessionId>) -> bool {
+async fn is_live(service: &OperatorState, session: Option<OperatorSessionId>) -> bool {
     let Some(session_id) = session else {
         return false;
     };
-    let found = service.operator_store.operators.find_session(session_id).await;
+    let found = service.store.operators.find_session(session_id).await;
     let now = service.clock.now();
     found.is_ok_and(|session| {
         session.is_some_and(|session| session.ended_at.is_none() && session.expires_at > now)

@@ -7,20 +7,20 @@ use vouchsafe_wire::filter::WholeList;
 
 use crate::api::error::ApiResult;
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
-use crate::service::Service;
+use crate::api::operator::OperatorState;
 
 /// `GET /nodes`.
 pub(super) async fn list(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ListRequest { page, .. }: ListRequest<WholeList>,
 ) -> ApiResult {
-    let nodes = service.operator_store.nodes.list().await?;
+    let nodes = service.store.nodes.list().await?;
     sorted_list_response(&page, nodes, |node| node.node.clone())
 }
 
 /// `GET /lanes`.
 pub(super) async fn list_lanes(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ListRequest { page, .. }: ListRequest<WholeList>,
 ) -> ApiResult {
     let after: Option<usize> = page.after()?;

@@ -25,8 +25,8 @@ use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::operator::{check_sessions_permitted, find_cookie};
 use crate::api::middleware::request_origin::is_from_other_site;
 use crate::api::middleware::security_events::begin_attempt;
+use crate::api::operator::OperatorState;
 use crate::api::routing::resource;
-use crate::service::Service;
 
 pub(super) fn routes(config: &mut web::ServiceConfig) {
     config
@@ -36,7 +36,7 @@ pub(super) fn routes(config: &mut web::ServiceConfig) {
 
 /// `GET /sign-in/oidc`.
 async fn begin(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     request: HttpRequest,
     query: Option<web::Query<SignInQuery>>,
 ) -> HttpResponse {
@@ -58,7 +58,7 @@ async fn begin(
     }
 }
 
-async fn try_begin(service: &Service, next: NextPath, purpose: SignInPurpose) -> ApiResult {
+async fn try_begin(service: &OperatorState, next: NextPath, purpose: SignInPurpose) -> ApiResult {
     let now_s = service.clock.now().unix_timestamp();
     let begun = provider(service)?.begin(next, purpose, now_s);
     let (target, pending) = begun.await.map_err(|error| unavailable(&error))?;
@@ -78,7 +78,7 @@ struct Callback {
 
 /// `GET /sign-in/callback`.
 async fn finish(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     request: HttpRequest,
     query: Option<web::Query<Callback>>,
 ) -> HttpResponse {
@@ -94,7 +94,7 @@ async fn finish(
     response
 }
 
-async fn try_finish(service: &Service, request: &HttpRequest, callback: Callback) -> ApiResult {
+async fn try_finish(service: &OperatorState, request: &HttpRequest, callback: Callback) -> ApiResult {
     let provider = provider(service)?;
     let now_s = service.clock.now().unix_timestamp();
     let cookie = find_cookie(service, ConsoleCookie::PendingSignIn, request.headers());
@@ -135,7 +135,7 @@ async fn try_finish(service: &Service, request: &HttpRequest, callback: Callback
     let identity = to_operator(service, request, provider, identity)?;
     let token = generate_token(TokenKind::Session)?;
     let session = new_session(service, request, &token, authentication)?;
-    let operators = &service.operator_store.operators;
+    let operators = &service.store.operators;
     match operators.sign_in_identity(identity, session).await? {
         ProviderSignIn::Started(session) => {
             Ok(start_browser_session(service, &session, &token, &pending.next))
@@ -155,7 +155,7 @@ async fn try_finish(service: &Service, request: &HttpRequest, callback: Callback
 
 /// The account and the role of a person.
 fn to_operator(
-    service: &Service,
+    service: &OperatorState,
     request: &HttpRequest,
     provider: &OidcProvider,
     identity: Identity,
@@ -185,11 +185,11 @@ fn to_operator(
 }
 
 /// The key of the cookie between the two steps.
-fn cookie_key(service: &Service) -> CookieKey {
+fn cookie_key(service: &OperatorState) -> CookieKey {
     service.keyring.vault().cookie_key()
 }
 
-fn provider(service: &Service) -> Result<&OidcProvider, ApiError> {
+fn provider(service: &OperatorState) -> Result<&OidcProvider, ApiError> {
     check_sessions_permitted(service)?;
     let missing = || {
         ApiError::new(

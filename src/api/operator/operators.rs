@@ -28,10 +28,10 @@ use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
 use crate::api::middleware::operator::{NO_TOKEN, Operator, bearer_token};
 use crate::api::middleware::security_events::reject;
+use crate::api::operator::OperatorState;
 use crate::api::operator::endpoint::bind;
 use crate::api::operator::sessions;
 use crate::api::path_id::{Id, PathId as _};
-use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; operators::OPERATIONS.len()] {
     [
@@ -50,14 +50,14 @@ pub(super) fn endpoints() -> [Endpoint; operators::OPERATIONS.len()] {
 }
 
 /// `GET /operators`.
-async fn list(service: web::Data<Service>, ListRequest { page, .. }: ListRequest) -> ApiResult {
-    let operators = service.operator_store.operators.list().await?;
+async fn list(service: web::Data<OperatorState>, ListRequest { page, .. }: ListRequest) -> ApiResult {
+    let operators = service.store.operators.list().await?;
     sorted_list_response(&page, operators, |operator| operator.name.to_string())
 }
 
 /// `POST /operators`.
 async fn create(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     Json(request): Json<NewOperator>,
 ) -> ApiResult {
@@ -76,9 +76,9 @@ pub(super) struct OperatorCreation {
 }
 
 impl Change for OperatorCreation {
-    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+    async fn describe(&self, service: &OperatorState) -> Result<ChangeDescription, ApiError> {
         let name = self.request.name.clone();
-        match service.operator_store.operators.find(name).await? {
+        match service.store.operators.find(name).await? {
             Some(_) => Err(operator_exists()),
             None => to_description(&self.request.name, None, &self.request),
         }
@@ -86,7 +86,7 @@ impl Change for OperatorCreation {
 
     async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {
         let NewOperator { name, role } = self.request;
-        let operators = &service.operator_store.operators;
+        let operators = &service.store.operators;
         let created = operators.create(name, role, self.active, actor);
         let created = created.await?.ok_or_else(operator_exists)?;
         Ok(HttpResponse::Created().json(created))
@@ -95,7 +95,7 @@ impl Change for OperatorCreation {
 
 /// `PATCH /operators/{name}`.
 async fn change(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     name: Id<OperatorName>,
     Json(request): Json<OperatorPatch>,
@@ -123,13 +123,13 @@ pub(super) struct AccountChange {
 }
 
 impl Change for AccountChange {
-    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+    async fn describe(&self, service: &OperatorState) -> Result<ChangeDescription, ApiError> {
         check_exists(service, &self.name).await?;
         to_description(&self.name, None, &self.request)
     }
 
     async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {
-        let operators = &service.operator_store.operators;
+        let operators = &service.store.operators;
         let changed = operators.change(self.name, self.request.role, self.request.disabled, actor);
         let changed = changed.await?.ok_or_else(OperatorName::not_found)?;
         Ok(HttpResponse::Ok().json(changed))
@@ -138,12 +138,12 @@ impl Change for AccountChange {
 
 /// `GET /operators/{name}/tokens`: newest first, with those that ended in the last 90 days.
 async fn list_tokens(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     name: Id<OperatorName>,
     ListRequest { page, .. }: ListRequest,
 ) -> ApiResult {
     let name = name.parse()?;
-    let operators = &service.operator_store.operators;
+    let operators = &service.store.operators;
     let tokens = operators.list_tokens(name.clone(), page.after()?, page.fetch_limit());
     let tokens = tokens.await?;
     if tokens.is_empty() {
@@ -154,7 +154,7 @@ async fn list_tokens(
 
 /// `POST /operators/{name}/tokens`.
 async fn issue_token(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     name: Id<OperatorName>,
     OptionalJson(request): OptionalJson<IssueTokenRequest>,
@@ -212,7 +212,7 @@ pub(super) struct TokenIssue {
 }
 
 impl Change for TokenIssue {
-    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+    async fn describe(&self, service: &OperatorState) -> Result<ChangeDescription, ApiError> {
         check_exists(service, &self.name).await?;
         to_description(&self.name, None, &self.request)
     }
@@ -238,7 +238,7 @@ impl Change for TokenIssue {
             session_id: self.session_id,
             activation: code.as_ref().map(OperatorToken::hash),
         };
-        let operators = &service.operator_store.operators;
+        let operators = &service.store.operators;
         match operators.issue_token(new, actor).await? {
             IssueTokenOutcome::Issued(summary) => Ok(HttpResponse::Created()
                 .insert_header((CACHE_CONTROL, "no-store"))
@@ -264,7 +264,7 @@ impl Change for TokenIssue {
 
 /// `POST /activation`: the holder of an inactive token redeems the code. Both are secrets, so a wrong one is a failed sign-in.
 pub(super) async fn activate_token(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     request: HttpRequest,
     activation: Result<Json<ActivationRequest>, ApiError>,
 ) -> ApiResult {
@@ -275,7 +275,7 @@ pub(super) async fn activate_token(
     if !OperatorToken::is_well_formed(TokenKind::Activation, code) {
         return Err(refused());
     }
-    let operators = &service.operator_store.operators;
+    let operators = &service.store.operators;
     let trace_id = Some(trace::current_trace_id()).filter(|id| !id.is_empty());
     let activated = operators.activate_token(
         OperatorTokenHash::of(token),
@@ -288,13 +288,13 @@ pub(super) async fn activate_token(
 
 /// `GET /operators/{name}/identities`: the identity of the account, if it is linked to one.
 async fn list_identities(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     name: Id<OperatorName>,
     ListRequest { page, .. }: ListRequest<WholeList>,
 ) -> ApiResult {
     let name = name.parse()?;
     check_exists(&service, &name).await?;
-    let identity = service.operator_store.operators.find_identity(name).await?;
+    let identity = service.store.operators.find_identity(name).await?;
     sorted_list_response(&page, identity.into_iter().collect(), |identity| {
         identity.issuer.clone()
     })
@@ -302,25 +302,25 @@ async fn list_identities(
 
 /// `DELETE /operators/{name}/identities`: 204, also without an identity.
 async fn unlink_identities(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     name: Id<OperatorName>,
 ) -> ApiResult {
     let name = name.parse()?;
     check_exists(&service, &name).await?;
-    let operators = &service.operator_store.operators;
+    let operators = &service.store.operators;
     operators.unlink_identity(name, operator.audit_actor()).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
 /// `DELETE /operator-tokens/{token_id}`: 204, also if it is revoked already.
 async fn revoke_token(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     token_id: Id<OperatorTokenId>,
 ) -> ApiResult {
     let token_id = token_id.parse()?;
-    let operators = &service.operator_store.operators;
+    let operators = &service.store.operators;
     let revoked = operators.revoke_token(token_id, operator.audit_actor()).await?;
     revoked
         .map(|_| HttpResponse::NoContent().finish())

@@ -19,10 +19,10 @@ pub(super) use self::fulfil::{Fulfilment, fulfil};
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_orders};
+use crate::api::operator::OperatorState;
 use crate::api::operator::endpoint::bind;
 use crate::api::partner::orders::not_found;
 use crate::api::path_id::Id;
-use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; orders::OPERATIONS.len()] {
     [
@@ -38,29 +38,29 @@ pub(super) fn endpoints() -> [Endpoint; orders::OPERATIONS.len()] {
 
 /// `GET /orders`.
 async fn list(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ListRequest { page, filter }: ListRequest<OrderSearch>,
 ) -> ApiResult {
     let push = |page: &mut PageEntries, order: &Order| Ok(page.push(&order_body(order)?)?);
-    list_orders(&page, &service.operator_store.orders, filter, push).await
+    list_orders(&page, &service.store.orders, filter, push).await
 }
 
 /// `GET /orders/{order_id}`.
-async fn get(service: web::Data<Service>, order_id: Id<OrderId>) -> ApiResult {
+async fn get(service: web::Data<OperatorState>, order_id: Id<OrderId>) -> ApiResult {
     let order = find(&service, &order_id).await?;
     Ok(HttpResponse::Ok().json(order_body(&order)?))
 }
 
-async fn find(service: &Service, order_id: &Id<OrderId>) -> Result<Order, ApiError> {
+async fn find(service: &OperatorState, order_id: &Id<OrderId>) -> Result<Order, ApiError> {
     find_by_id(service, order_id.parse()?).await
 }
 
-async fn find_by_id(service: &Service, order_id: OrderId) -> Result<Order, ApiError> {
+async fn find_by_id(service: &OperatorState, order_id: OrderId) -> Result<Order, ApiError> {
     let search = OrderSearch {
         order_id: Some(order_id),
         ..OrderSearch::default()
     };
-    let mut found = service.operator_store.orders.search(search, None, 1).await?;
+    let mut found = service.store.orders.search(search, None, 1).await?;
     found.pop().ok_or_else(|| not_found(order_id))
 }
 

@@ -4,11 +4,11 @@ use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::partner::Partner;
 
 use crate::api::error::ApiError;
+use crate::api::operator::OperatorState;
 use crate::api::path_id::PathId as _;
-use crate::service::Service;
 
 /// An existing partner. Reads the store: another node may have created the partner a moment ago.
-pub(super) async fn find(service: &Service, partner_id: PartnerId) -> Result<Partner, ApiError> {
-    let found = service.operator_store.partners.find(partner_id).await?;
+pub(super) async fn find(service: &OperatorState, partner_id: PartnerId) -> Result<Partner, ApiError> {
+    let found = service.store.partners.find(partner_id).await?;
     found.ok_or_else(PartnerId::not_found)
 }

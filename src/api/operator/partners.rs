@@ -25,10 +25,10 @@ use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::operator::endpoint::bind;
 use crate::api::operator::{certification, credentials};
 use crate::api::path_id::{Id, PathId as _};
-use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; partners::OPERATIONS.len()] {
     [
@@ -44,7 +44,7 @@ pub(super) fn endpoints() -> [Endpoint; partners::OPERATIONS.len()] {
 
 /// `POST /partners`.
 async fn create(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     Json(request): Json<NewPartner>,
 ) -> ApiResult {
@@ -63,7 +63,7 @@ async fn create(
     let created = partner.clone();
     config_change::apply(&service, |service| async move {
         service
-            .operator_store
+            .store
             .partners
             .create(created.clone(), stored.clone(), actor)
             .await?;
@@ -86,27 +86,27 @@ async fn create(
 
 /// `GET /partners`.
 async fn list(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ListRequest { page, filter }: ListRequest<PartnerFilter>,
 ) -> ApiResult {
     let partners = service
-        .operator_store
+        .store
         .partners
         .list(filter, page.after()?, page.fetch_limit());
     list_response(&page, partners.await?, |partner| partner.partner_id)
 }
 
 /// `GET /partners/{partner_id}`.
-async fn get(service: web::Data<Service>, partner_id: Id<PartnerId>) -> ApiResult {
+async fn get(service: web::Data<OperatorState>, partner_id: Id<PartnerId>) -> ApiResult {
     let partner_id = partner_id.parse()?;
     let partner = service
-        .operator_store
+        .store
         .partners
         .find(partner_id)
         .await?
         .ok_or_else(PartnerId::not_found)?;
     let credentials = service
-        .operator_store
+        .store
         .credentials
         .list(partner_id, None, MAX_EMBEDDED_CREDENTIALS)
         .await?;
@@ -122,7 +122,7 @@ async fn get(service: web::Data<Service>, partner_id: Id<PartnerId>) -> ApiResul
 
 /// `PATCH /partners/{partner_id}`.
 async fn change(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     partner_id: Id<PartnerId>,
     Json(patch): Json<PartnerPatch>,
@@ -145,14 +145,14 @@ async fn change(
 
 /// Refuses ceilings below what the live credentials may send together. A credential that is issued later raises them.
 async fn check_ceilings(
-    service: &Service,
+    service: &OperatorState,
     partner_id: PartnerId,
     patch: &PartnerPatch,
 ) -> Result<(), ApiError> {
     let Some(ceilings) = patch.changed_ceilings() else {
         return Ok(());
     };
-    let partner = service.operator_store.partners.find(partner_id).await?;
+    let partner = service.store.partners.find(partner_id).await?;
     let limits = patch.limits_after(partner.ok_or_else(PartnerId::not_found)?.limits);
     let families = service.registry.count_families(partner_id, service.clock.now());
     for class in RequestClass::VARIANTS.iter().copied() {
@@ -186,13 +186,13 @@ pub(super) struct TermsChange {
 }
 
 impl Change for TermsChange {
-    async fn describe(&self, _: &Service) -> Result<ChangeDescription, ApiError> {
+    async fn describe(&self, _: &OperatorState) -> Result<ChangeDescription, ApiError> {
         to_description(self.partner_id, self.partner_id, &self.patch)
     }
 
     async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {
         if let Some(seen) = self.seen {
-            let partner = service.operator_store.partners.find(self.partner_id).await?;
+            let partner = service.store.partners.find(self.partner_id).await?;
             if partner.is_some_and(|partner| partner.updated_at != seen) {
                 let message = "the partner was changed after this request; request the change again";
                 return Err(ApiError::new(Code::ChangeRequestNotWaiting, message));
@@ -205,11 +205,7 @@ impl Change for TermsChange {
         check_ceilings(service, partner_id, &patch).await?;
         let changed = config_change::apply(service, |service| async move {
             let change = Box::new(|partner: &mut Partner| patch.apply(partner));
-            let changed = service
-                .operator_store
-                .partners
-                .change(partner_id, change, actor)
-                .await?;
+            let changed = service.store.partners.change(partner_id, change, actor).await?;
             if let Some(partner) = &changed {
                 service.registry.upsert_partner(partner.into());
             }

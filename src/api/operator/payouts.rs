@@ -22,9 +22,9 @@ use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::operator::endpoint::bind;
 use crate::api::path_id::{Id, PathId as _};
-use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; payouts::OPERATIONS.len()] {
     [
@@ -44,11 +44,11 @@ pub(super) fn endpoints() -> [Endpoint; payouts::OPERATIONS.len()] {
 
 /// `GET /payouts`.
 async fn list(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ListRequest { page, filter }: ListRequest<PayoutSearch>,
 ) -> ApiResult {
     let payouts = service
-        .operator_store
+        .store
         .payouts
         .list(filter, page.after()?, page.fetch_limit());
     let payouts = payouts.await?;
@@ -57,9 +57,9 @@ async fn list(
 }
 
 /// `GET /payouts/{payout_id}`: with the unmasked destination, audited before the response is sent, for operators who may pay.
-async fn get(service: web::Data<Service>, operator: Operator, payout_id: Id<PayoutId>) -> ApiResult {
+async fn get(service: web::Data<OperatorState>, operator: Operator, payout_id: Id<PayoutId>) -> ApiResult {
     let (partner_id, payout_id) = find(&service, &payout_id).await?;
-    let payout = service.operator_store.payouts.find(partner_id, payout_id).await?;
+    let payout = service.store.payouts.find(partner_id, payout_id).await?;
     let mut payout = payout.ok_or_else(PayoutId::not_found)?;
     if operator.has_role(Role::Admin) {
         let actor = operator.audit_actor();
@@ -77,7 +77,7 @@ async fn get(service: web::Data<Service>, operator: Operator, payout_id: Id<Payo
             )
         })?;
         service
-            .operator_store
+            .store
             .payouts
             .audit_destination_read(partner_id, payout_id, actor)
             .await?;
@@ -91,7 +91,7 @@ async fn get(service: web::Data<Service>, operator: Operator, payout_id: Id<Payo
 
 /// A decision on a payout.
 pub(super) type DecisionRequest = (
-    web::Data<Service>,
+    web::Data<OperatorState>,
     Operator,
     Id<PayoutId>,
     OptionalJson<PayoutDecisionRequest>,
@@ -129,8 +129,8 @@ struct Details<'a> {
 }
 
 impl Change for DecisionOnPayout {
-    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
-        let payouts = &service.operator_store.payouts;
+    async fn describe(&self, service: &OperatorState) -> Result<ChangeDescription, ApiError> {
+        let payouts = &service.store.payouts;
         let owner = payouts
             .find_owner(self.payout_id)
             .await?
@@ -155,7 +155,7 @@ impl Change for DecisionOnPayout {
     }
 
     async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {
-        let owner = service.operator_store.payouts.find_owner(self.payout_id).await?;
+        let owner = service.store.payouts.find_owner(self.payout_id).await?;
         let command = DecidePayout {
             partner_id: owner.ok_or_else(PayoutId::not_found)?,
             payout_id: self.payout_id,
@@ -175,9 +175,9 @@ fn payout_body(payout: &Payout) -> Result<PayoutOfPartner<'_>, ApiError> {
     })
 }
 
-async fn find(service: &Service, payout_id: &Id<PayoutId>) -> Result<(PartnerId, PayoutId), ApiError> {
+async fn find(service: &OperatorState, payout_id: &Id<PayoutId>) -> Result<(PartnerId, PayoutId), ApiError> {
     let payout_id = payout_id.parse()?;
-    let owner = service.operator_store.payouts.find_owner(payout_id).await?;
+    let owner = service.store.payouts.find_owner(payout_id).await?;
     Ok((owner.ok_or_else(PayoutId::not_found)?, payout_id))
 }
 

@@ -13,30 +13,30 @@ use super::body::Json;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
-use crate::service::Service;
+use crate::api::operator::OperatorState;
 
 /// `GET /purchases`.
 pub(super) async fn list(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ListRequest { page, filter }: ListRequest<PurchaseFilter>,
 ) -> ApiResult {
     let purchases = service
-        .operator_store
+        .store
         .purchases
         .list(filter, page.after()?, page.fetch_limit());
     list_response(&page, purchases.await?, |purchase| purchase.purchase_id)
 }
 
 /// `GET /purchases/{purchase_id}`.
-pub(super) async fn get(service: web::Data<Service>, purchase_id: web::Path<String>) -> ApiResult {
+pub(super) async fn get(service: web::Data<OperatorState>, purchase_id: web::Path<String>) -> ApiResult {
     let purchase_id: Uuid = purchase_id.parse().map_err(|_| not_found())?;
-    let purchase = service.operator_store.purchases.find_view(purchase_id).await?;
+    let purchase = service.store.purchases.find_view(purchase_id).await?;
     Ok(HttpResponse::Ok().json(purchase.ok_or_else(not_found)?))
 }
 
 /// `POST /purchases/{purchase_id}/end`: ends a purchase; the missing vouchers of its order are refunded.
 pub(super) async fn end(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     purchase_id: web::Path<String>,
     Json(request): Json<ReasonRequest>,
@@ -44,12 +44,7 @@ pub(super) async fn end(
     let actor = operator.audit_actor();
     let reason = request.validated()?;
     let purchase_id: Uuid = purchase_id.parse().map_err(|_| not_found())?;
-    match service
-        .operator_store
-        .purchases
-        .end(purchase_id, reason, actor)
-        .await?
-    {
+    match service.store.purchases.end(purchase_id, reason, actor).await? {
         EndPurchaseOutcome::Ended(purchase) => Ok(HttpResponse::Ok().json(purchase)),
         EndPurchaseOutcome::NotFound => Err(not_found()),
     }

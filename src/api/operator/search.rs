@@ -6,16 +6,13 @@ use vouchsafe_wire::operator::search::{SearchQuery, SearchResults};
 
 use crate::api::error::ApiResult;
 use crate::api::list_request::ValidatedQuery;
-use crate::service::Service;
+use crate::api::operator::OperatorState;
 
 /// `GET /search`.
 pub(super) async fn find(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ValidatedQuery(query): ValidatedQuery<SearchQuery>,
 ) -> ApiResult {
-    let found = service
-        .operator_store
-        .search
-        .find(query.q.into(), MAX_RESULTS + 1);
+    let found = service.store.search.find(query.q.into(), MAX_RESULTS + 1);
     Ok(HttpResponse::Ok().json(SearchResults::of(found.await?)))
 }

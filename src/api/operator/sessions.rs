@@ -16,12 +16,12 @@ use super::account::{check_exists, check_is_account, generate_token};
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::{Operator, check_sessions_permitted};
+use crate::api::operator::OperatorState;
 use crate::api::path_id::{Id, PathId as _};
-use crate::service::Service;
 
 /// `GET /sessions`: newest first. Admins see all of them, others their own.
 pub(super) async fn list(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     ListRequest { page, mut filter }: ListRequest<SessionFilter>,
 ) -> ApiResult {
@@ -29,19 +29,19 @@ pub(super) async fn list(
         let name = filter.operator.get_or_insert_with(|| operator.name().clone());
         check_own_or_admin(&operator, operator.is_named(name))?;
     }
-    let operators = &service.operator_store.operators;
+    let operators = &service.store.operators;
     let sessions = operators.list_sessions(filter, page.after()?, page.fetch_limit());
     list_response(&page, sessions.await?, |session| session.session_id)
 }
 
 /// `DELETE /sessions/{session_id}`: 204, also if it has ended already.
 pub(super) async fn end(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     session_id: Id<OperatorSessionId>,
 ) -> ApiResult {
     let session_id = session_id.parse()?;
-    let operators = &service.operator_store.operators;
+    let operators = &service.store.operators;
     let session = operators.find_session(session_id).await?;
     let session = session.ok_or_else(OperatorSessionId::not_found)?;
     check_own_or_admin(&operator, operator.is_named(&session.operator))?;
@@ -51,7 +51,7 @@ pub(super) async fn end(
 
 /// `POST /operators/{name}/sign-in-links`.
 pub(super) async fn issue_link(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     name: Id<OperatorName>,
 ) -> ApiResult {
@@ -74,7 +74,7 @@ pub(super) async fn issue_link(
         return Err(ApiError::new(Code::Forbidden, message));
     }
     let token = generate_token(TokenKind::SignInLink)?;
-    let operators = &service.operator_store.operators;
+    let operators = &service.store.operators;
     let issued = operators.issue_sign_in_link(name.clone(), token.hash(), operator.audit_actor());
     match issued.await? {
         IssueLinkOutcome::Issued { expires_at } => Ok(HttpResponse::Created()

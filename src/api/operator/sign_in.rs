@@ -40,8 +40,8 @@ use crate::api::middleware::operator::{
 };
 use crate::api::middleware::request_origin::{check_same_origin, is_from_other_site};
 use crate::api::middleware::security_events::reject;
+use crate::api::operator::OperatorState;
 use crate::api::routing::resource;
-use crate::service::Service;
 use vouchsafe_telemetry::trace;
 
 /// Longest form of a sign-in page: a link, and the path to which it leads.
@@ -69,7 +69,7 @@ pub(super) struct SignInQuery {
 }
 
 /// `GET /sign-in`.
-async fn sign_in(service: web::Data<Service>, query: Option<web::Query<SignInQuery>>) -> HttpResponse {
+async fn sign_in(service: web::Data<OperatorState>, query: Option<web::Query<SignInQuery>>) -> HttpResponse {
     if let Err(error) = check_sessions_permitted(&service) {
         return failure(&error);
     }
@@ -99,7 +99,7 @@ impl LinkForm {
 
 /// `GET /sign-in/link`.
 async fn open_link(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     request: HttpRequest,
     query: Option<web::Query<LinkForm>>,
 ) -> HttpResponse {
@@ -113,7 +113,7 @@ async fn open_link(
     if is_from_other_site(request.headers()) {
         return html(&pages::continue_with_link(form.token.trim()).0);
     }
-    let operators = &service.operator_store.operators;
+    let operators = &service.store.operators;
     match operators.find_sign_in_link(hash).await {
         Ok(Some(operator)) => html(&pages::confirm_link(&operator, form.token.trim()).0),
         Ok(None) => failed_link(&service, &request),
@@ -123,7 +123,7 @@ async fn open_link(
 
 /// `POST /sign-in/link`.
 async fn redeem_link(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     request: HttpRequest,
     payload: web::Payload,
 ) -> HttpResponse {
@@ -133,7 +133,7 @@ async fn redeem_link(
     }
 }
 
-async fn try_redeem_link(service: &Service, request: &HttpRequest, payload: web::Payload) -> ApiResult {
+async fn try_redeem_link(service: &OperatorState, request: &HttpRequest, payload: web::Payload) -> ApiResult {
     check_sessions_permitted(service)?;
     // Another page could otherwise sign a person in to an account of its choice.
     check_same_origin(service, request.headers())?;
@@ -150,7 +150,7 @@ async fn try_redeem_link(service: &Service, request: &HttpRequest, payload: web:
         at: None,
     };
     let session = new_session(service, request, &token, authentication)?;
-    let operators = &service.operator_store.operators;
+    let operators = &service.store.operators;
     Ok(match operators.redeem_sign_in_link(hash, session).await? {
         Some(session) => {
             start_browser_session(service, &session, &token, &NextPath::parse_or_root(&form.next))
@@ -161,7 +161,7 @@ async fn try_redeem_link(service: &Service, request: &HttpRequest, payload: web:
 
 /// A session of the client that sends the request.
 pub(super) fn new_session(
-    service: &Service,
+    service: &OperatorState,
     request: &HttpRequest,
     token: &OperatorToken,
     authentication: SessionAuthentication,
@@ -178,7 +178,7 @@ pub(super) fn new_session(
 
 /// Gives the session to the browser, and leads it to the page that it wanted.
 pub(super) fn start_browser_session(
-    service: &Service,
+    service: &OperatorState,
     session: &OperatorSession,
     token: &OperatorToken,
     next: &NextPath,
@@ -199,23 +199,23 @@ async fn account(operator: Operator) -> HttpResponse {
 }
 
 /// `POST /sign-out`: also removes the cookie of a session that has ended.
-async fn sign_out(service: web::Data<Service>, request: HttpRequest) -> HttpResponse {
+async fn sign_out(service: web::Data<OperatorState>, request: HttpRequest) -> HttpResponse {
     match end_session(&service, &request).await {
         Ok(()) => redirect("/sign-in", &ConsoleCookie::Session.remove(&service.console_url)),
         Err(error) => failure(&error),
     }
 }
 
-async fn end_session(service: &Service, request: &HttpRequest) -> Result<(), ApiError> {
+async fn end_session(service: &OperatorState, request: &HttpRequest) -> Result<(), ApiError> {
     check_same_origin(service, request.headers())?;
     let Some(token) = find_cookie(service, ConsoleCookie::Session, request.headers()) else {
         return Ok(());
     };
-    let found = find_session_operator(service, token, SessionUse::ByOperator).await?;
+    let found = find_session_operator(&service.store.operators, token, SessionUse::ByOperator).await?;
     if let SessionOperator::Live(operator) = found
         && let Some(session) = operator.session()
     {
-        let operators = &service.operator_store.operators;
+        let operators = &service.store.operators;
         operators
             .end_session(session.session_id, operator.audit_actor())
             .await?;
@@ -224,7 +224,7 @@ async fn end_session(service: &Service, request: &HttpRequest) -> Result<(), Api
 }
 
 /// The page of a link that is used up, has expired or never existed.
-fn failed_link(service: &Service, request: &HttpRequest) -> HttpResponse {
+fn failed_link(service: &OperatorState, request: &HttpRequest) -> HttpResponse {
     let message = "the link is no longer valid: it works once, within 10 minutes, until a new one is issued";
     failure(&refusal(service, request, Code::InvalidCredentials, message))
 }
@@ -237,7 +237,7 @@ fn no_link() -> ApiError {
 
 /// The error of a failed sign-in, which is a security event.
 pub(super) fn refusal(
-    service: &Service,
+    service: &OperatorState,
     request: &HttpRequest,
     code: Code,
     message: impl Into<String>,

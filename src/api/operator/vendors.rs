@@ -24,9 +24,9 @@ use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, sorted_list_response};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::operator::endpoint::bind;
 use crate::api::operator::purchases;
-use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; vendors::OPERATIONS.len()] {
     [
@@ -43,14 +43,14 @@ pub(super) fn endpoints() -> [Endpoint; vendors::OPERATIONS.len()] {
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// `GET /vendors`.
-async fn list(service: web::Data<Service>, ListRequest { page, .. }: ListRequest) -> ApiResult {
-    let vendors = service.operator_store.vendors.list().await?;
+async fn list(service: web::Data<OperatorState>, ListRequest { page, .. }: ListRequest) -> ApiResult {
+    let vendors = service.store.vendors.list().await?;
     let bodies = vendors.into_iter().map(|vendor| with_circuit(&service, vendor));
     sorted_list_response(&page, bodies.collect(), |body| body.vendor.vendor_id.clone())
 }
 
 /// `GET /vendors/{vendor_id}`.
-async fn get(service: web::Data<Service>, vendor_id: web::Path<String>) -> ApiResult {
+async fn get(service: web::Data<OperatorState>, vendor_id: web::Path<String>) -> ApiResult {
     let not_found = || {
         ApiError::new(
             Code::VendorNotFound,
@@ -58,12 +58,12 @@ async fn get(service: web::Data<Service>, vendor_id: web::Path<String>) -> ApiRe
         )
     };
     let vendor_id = parse_slug(&vendor_id).map_err(|_| not_found())?;
-    let found = service.operator_store.vendors.find(vendor_id.to_owned()).await?;
+    let found = service.store.vendors.find(vendor_id.to_owned()).await?;
     let vendor = found.ok_or_else(not_found)?.vendor;
     Ok(HttpResponse::Ok().json(with_circuit(&service, vendor)))
 }
 
-fn with_circuit(service: &Service, vendor: Vendor) -> VendorWithCircuit {
+fn with_circuit(service: &OperatorState, vendor: Vendor) -> VendorWithCircuit {
     VendorWithCircuit {
         circuit: service.purchasing.circuit(&vendor),
         vendor,
@@ -72,7 +72,7 @@ fn with_circuit(service: &Service, vendor: Vendor) -> VendorWithCircuit {
 
 /// `PUT /vendors/{vendor_id}`: 201 if created, 200 if replaced.
 async fn put(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     vendor_id: web::Path<String>,
     Json(request): Json<VendorRequest>,
@@ -85,7 +85,7 @@ async fn put(
     };
     let url = change.check(&service).await?;
     let adapter = change.request.validate_adapter(service.environment)?;
-    let stored = service.operator_store.vendors.find(change.vendor_id.clone());
+    let stored = service.store.vendors.find(change.vendor_id.clone());
     let is_same_server = stored.await?.is_some_and(|stored| {
         stored.vendor.adapter == adapter && stored.vendor.url == url && change.request.credentials.is_none()
     });
@@ -113,7 +113,7 @@ struct VendorDescription {
 
 impl VendorPut {
     /// Validates the definition and returns the normalized URL.
-    async fn check(&self, service: &Service) -> Result<Option<String>, ApiError> {
+    async fn check(&self, service: &OperatorState) -> Result<Option<String>, ApiError> {
         self.request.validate_adapter(service.environment)?;
         self.request.validate_concurrency()?;
         self.request.validate_credentials()?;
@@ -137,7 +137,7 @@ impl VendorPut {
 }
 
 impl Change for VendorPut {
-    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+    async fn describe(&self, service: &OperatorState) -> Result<ChangeDescription, ApiError> {
         let description = VendorDescription {
             adapter: self.request.validate_adapter(service.environment)?,
             url: self
@@ -169,7 +169,7 @@ impl Change for VendorPut {
             credential,
             vendor_id,
         };
-        match service.operator_store.vendors.put(terms, actor).await? {
+        match service.store.vendors.put(terms, actor).await? {
             PutVendorOutcome::Created(vendor) => Ok(HttpResponse::Created().json(vendor)),
             PutVendorOutcome::Replaced(vendor) => Ok(HttpResponse::Ok().json(vendor)),
             PutVendorOutcome::CredentialMissing => Err(ApiError::invalid_field(
@@ -191,7 +191,7 @@ fn parse_url(text: &str) -> Result<String, ApiError> {
 }
 
 async fn seal_credentials(
-    service: &Service,
+    service: &OperatorState,
     vendor_id: &str,
     url: Option<&str>,
     credential: &SecretString,

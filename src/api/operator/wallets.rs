@@ -28,9 +28,9 @@ use crate::api::error::{ApiError, ApiResult, keyed_request_error};
 use crate::api::ledger;
 use crate::api::list_request::ListRequest;
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::operator::endpoint::bind;
 use crate::api::path_id::{Id, PathId as _};
-use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; wallets::OPERATIONS.len()] {
     [
@@ -46,7 +46,7 @@ pub(super) fn endpoints() -> [Endpoint; wallets::OPERATIONS.len()] {
 }
 
 /// A request for a list of a partner.
-pub(super) type PartnerList<F> = (web::Data<Service>, Operator, Id<PartnerId>, ListRequest<F>);
+pub(super) type PartnerList<F> = (web::Data<OperatorState>, Operator, Id<PartnerId>, ListRequest<F>);
 
 /// `GET /partners/{partner_id}/wallets`.
 async fn list((service, _, partner_id, ListRequest { page, .. }): PartnerList<WholeList>) -> ApiResult {
@@ -59,12 +59,12 @@ async fn list_transactions(
     (service, _, partner_id, ListRequest { page, filter }): PartnerList<TransactionFilter>,
 ) -> ApiResult {
     let partner_id = partner_id::find(&service, partner_id.parse()?).await?.partner_id;
-    ledger::transactions(&service.operator_store, partner_id, &page, filter).await
+    ledger::transactions(&service.store, partner_id, &page, filter).await
 }
 
 /// A posting to a wallet.
 pub(super) type Posting = (
-    web::Data<Service>,
+    web::Data<OperatorState>,
     Operator,
     web::Path<(String, String)>,
     Json<PostingRequest>,
@@ -106,7 +106,7 @@ pub(super) struct WalletPosting {
 }
 
 impl Change for WalletPosting {
-    async fn describe(&self, _: &Service) -> Result<ChangeDescription, ApiError> {
+    async fn describe(&self, _: &OperatorState) -> Result<ChangeDescription, ApiError> {
         #[derive(Serialize)]
         struct Details<'a> {
             currency: Currency,
@@ -172,13 +172,13 @@ fn posting_fingerprint(
     fingerprints.fingerprint(kind.into_str(), &amount, reference.as_bytes())
 }
 
-async fn post_entry(service: &Service, command: TopUp) -> ApiResult {
+async fn post_entry(service: &OperatorState, command: TopUp) -> ApiResult {
     let partner_id = command.partner_id;
     let result = vouchsafe_actors::flows::top_up(&service.engine, command)
         .await
         .map_err(posting_error)?;
     let entry = service
-        .operator_store
+        .store
         .transactions
         .find(partner_id, result.transaction_id)
         .await?;

@@ -15,11 +15,11 @@ use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiResult;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::operator::body::Json;
 use crate::api::operator::endpoint::bind;
 use crate::api::partner::webhooks;
 use crate::api::path_id::{Id, PathId as _};
-use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; operations::OPERATIONS.len()] {
     [
@@ -37,11 +37,11 @@ pub(super) fn endpoints() -> [Endpoint; operations::OPERATIONS.len()] {
 
 /// `GET /webhooks`.
 async fn list_webhooks(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ListRequest { page, filter }: ListRequest<WebhookFilter>,
 ) -> ApiResult {
     let endpoints = service
-        .operator_store
+        .store
         .webhooks
         .list(filter, page.after()?, page.fetch_limit());
     let bodies = endpoints.await?.into_iter().map(WebhookOfPartner::from);
@@ -49,32 +49,36 @@ async fn list_webhooks(
 }
 
 /// `GET /webhooks/{webhook_id}`.
-async fn get_webhook(service: web::Data<Service>, webhook_id: Id<WebhookId>) -> ApiResult {
+async fn get_webhook(service: web::Data<OperatorState>, webhook_id: Id<WebhookId>) -> ApiResult {
     let webhook_id = webhook_id.parse()?;
-    let webhook = service.operator_store.webhooks.find(None, webhook_id).await?;
+    let webhook = service.store.webhooks.find(None, webhook_id).await?;
     let webhook = webhook.ok_or_else(WebhookId::not_found)?;
     Ok(HttpResponse::Ok().json(WebhookOfPartner::from(webhook)))
 }
 
 /// `POST /webhooks/{webhook_id}/enable`: enables the endpoint and retries its waiting deliveries at once.
-async fn enable(service: web::Data<Service>, operator: Operator, webhook_id: Id<WebhookId>) -> ApiResult {
+async fn enable(
+    service: web::Data<OperatorState>,
+    operator: Operator,
+    webhook_id: Id<WebhookId>,
+) -> ApiResult {
     let actor = operator.audit_actor();
     let webhook_id = webhook_id.parse()?;
-    let enabled = service.operator_store.webhooks.enable(webhook_id, actor).await?;
+    let enabled = service.store.webhooks.enable(webhook_id, actor).await?;
     let enabled = enabled.ok_or_else(WebhookId::not_found)?;
     service.deliveries.release(webhook_id).await;
     Ok(HttpResponse::Ok().json(WebhookOfPartner::from(enabled)))
 }
 
 /// `POST /webhooks/{webhook_id}/retry`: attempts everything that waits at once, also while the endpoint fails.
-async fn retry(service: web::Data<Service>, operator: Operator, webhook_id: Id<WebhookId>) -> ApiResult {
+async fn retry(
+    service: web::Data<OperatorState>,
+    operator: Operator,
+    webhook_id: Id<WebhookId>,
+) -> ApiResult {
     let actor = operator.audit_actor();
     let webhook_id = webhook_id.parse()?;
-    let webhook = service
-        .operator_store
-        .webhooks
-        .retry(None, webhook_id, actor)
-        .await?;
+    let webhook = service.store.webhooks.retry(None, webhook_id, actor).await?;
     let webhook = webhook.ok_or_else(WebhookId::not_found)?;
     webhooks::notify_of_retry(&service, &webhook).await;
     Ok(HttpResponse::Accepted().json(WebhookOfPartner::from(webhook)))
@@ -82,7 +86,7 @@ async fn retry(service: web::Data<Service>, operator: Operator, webhook_id: Id<W
 
 /// `POST /webhooks/{webhook_id}/replay`: sends an event, or those of a time range, again.
 async fn replay_events(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     webhook_id: Id<WebhookId>,
     Json(body): Json<ReplayEventsBody>,
@@ -90,7 +94,7 @@ async fn replay_events(
     let actor = operator.audit_actor();
     let webhook_id = webhook_id.parse()?;
     let replay_request = body.validate(service.clock.now())?;
-    let store = &service.operator_store;
+    let store = &service.store;
     let webhook = store.webhooks.find(None, webhook_id).await?;
     let webhook = webhook.ok_or_else(WebhookId::not_found)?;
     let replay = store
@@ -101,57 +105,46 @@ async fn replay_events(
 
 /// `GET /webhooks/{webhook_id}/deliveries`.
 async fn list_attempts(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     webhook_id: Id<WebhookId>,
     ListRequest { page, filter }: ListRequest<AttemptFilter>,
 ) -> ApiResult {
     let webhook_id = webhook_id.parse()?;
-    let webhook = service.operator_store.webhooks.find(None, webhook_id).await?;
+    let webhook = service.store.webhooks.find(None, webhook_id).await?;
     webhook.ok_or_else(WebhookId::not_found)?;
-    webhooks::attempts_response(
-        &service.operator_store,
-        webhook_id,
-        &page,
-        filter,
-        service.clock.now(),
-    )
-    .await
+    webhooks::attempts_response(&service.store, webhook_id, &page, filter, service.clock.now()).await
 }
 
 /// `GET /deliveries`.
 async fn list_deliveries(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ListRequest { page, filter }: ListRequest<DeliveryFilter>,
 ) -> ApiResult {
     let deliveries = service
-        .operator_store
+        .store
         .deliveries
         .list(filter, page.after()?, page.fetch_limit());
     list_response(&page, deliveries.await?, |delivery| delivery.delivery_id)
 }
 
 /// `GET /deliveries/{delivery_id}`.
-async fn get_delivery(service: web::Data<Service>, delivery_id: Id<DeliveryId>) -> ApiResult {
+async fn get_delivery(service: web::Data<OperatorState>, delivery_id: Id<DeliveryId>) -> ApiResult {
     let delivery_id = delivery_id.parse()?;
-    let found = service
-        .operator_store
-        .deliveries
-        .find_with_event(delivery_id)
-        .await?;
+    let found = service.store.deliveries.find_with_event(delivery_id).await?;
     let (delivery, event) = found.ok_or_else(DeliveryId::not_found)?;
     let payload = event.and_then(|event| event.events.envelope(event.number));
     Ok(HttpResponse::Ok().json(DeliveryWithPayload { delivery, payload }))
 }
 
 /// `POST /deliveries/{delivery_id}/replay`: sends the delivery again, with a new retry window of 24 hours.
-async fn replay(service: web::Data<Service>, operator: Operator, delivery_id: Id<DeliveryId>) -> ApiResult {
+async fn replay(
+    service: web::Data<OperatorState>,
+    operator: Operator,
+    delivery_id: Id<DeliveryId>,
+) -> ApiResult {
     let actor = operator.audit_actor();
     let delivery_id = delivery_id.parse()?;
-    let replayed = service
-        .operator_store
-        .deliveries
-        .replay(delivery_id, actor)
-        .await?;
+    let replayed = service.store.deliveries.replay(delivery_id, actor).await?;
     let replayed = replayed.ok_or_else(DeliveryId::not_found)?;
     service.deliveries.wake(replayed.webhook_id).await;
     Ok(HttpResponse::Ok().json(replayed))

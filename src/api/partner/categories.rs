@@ -8,11 +8,11 @@ use vouchsafe_wire::partner::categories::CategoryBody;
 
 use crate::api::error::ApiResult;
 use crate::api::etag;
+use crate::api::partner::PartnerState;
 use crate::api::partner::authenticated_list::AuthenticatedList;
-use crate::service::Service;
 
 pub(super) async fn list(
-    service: web::Data<Service>,
+    service: web::Data<PartnerState>,
     AuthenticatedList { caller, page, .. }: AuthenticatedList<WholeList>,
     request: HttpRequest,
 ) -> ApiResult {
@@ -22,7 +22,7 @@ pub(super) async fn list(
     for product in assortment.products() {
         *counts.entry(&product.category_id).or_default() += 1;
     }
-    let categories = service.partner_store.categories.list().await?;
+    let categories = service.store.categories.list().await?;
     let bodies = categories.into_iter().filter_map(|category| {
         let product_count = *counts.get(category.category_id.as_str())?;
         let is_after_cursor = after.as_ref().is_none_or(|after| category.category_id > *after);

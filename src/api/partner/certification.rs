@@ -9,10 +9,11 @@ use vouchsafe_wire::partner::certification::Certification;
 
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::authentication::AuthenticatedCaller;
-use crate::service::Service;
+use crate::api::partner::PartnerState;
+use crate::service::{Service, State};
 use vouchsafe_certification::evaluate;
 
-pub(super) async fn get(service: web::Data<Service>, caller: AuthenticatedCaller) -> ApiResult {
+pub(super) async fn get(service: web::Data<PartnerState>, caller: AuthenticatedCaller) -> ApiResult {
     require_sandbox(&service)?;
     let body = evaluate_partner(&service, caller.partner_id()).await?;
     Ok(HttpResponse::Ok().json(body))
@@ -30,11 +31,11 @@ pub(in crate::api) fn require_sandbox(service: &Service) -> Result<(), ApiError>
 }
 
 /// Evaluates the certification of a partner.
-pub(in crate::api) async fn evaluate_partner(
-    service: &Service,
+pub(in crate::api) async fn evaluate_partner<C>(
+    service: &State<C>,
     partner_id: PartnerId,
 ) -> Result<Certification, ApiError> {
-    let observations = service.partner_store.observations.list(partner_id).await?;
+    let observations = service.store.observations.list(partner_id).await?;
     let result = evaluate(&observations, service.clock.now());
     Ok(Certification::of(partner_id, result))
 }

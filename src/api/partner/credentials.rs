@@ -12,10 +12,10 @@ use vouchsafe_wire::partner::credentials::parse_overlap;
 use crate::api::credential_rotation::{self, PreviousCredential, RotationRefusal};
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::authentication::{Auth, VerifiedRequest, partner_suspended};
-use crate::service::Service;
+use crate::api::partner::PartnerState;
 
 /// The body is optional.
-pub(super) async fn rotate(service: web::Data<Service>, signed: VerifiedRequest<Auth>) -> ApiResult {
+pub(super) async fn rotate(service: web::Data<PartnerState>, signed: VerifiedRequest<Auth>) -> ApiResult {
     let previous = PreviousCredential {
         credential_id: signed.caller.credential_id,
         partner_id: signed.caller.partner_id(),
@@ -23,8 +23,7 @@ pub(super) async fn rotate(service: web::Data<Service>, signed: VerifiedRequest<
         max_per_day: Some(service.rotations_per_day),
         next_id: None,
     };
-    let store = service.partner_store.credentials.clone();
-    let rotated = credential_rotation::rotate(&service, store, previous, signed.caller.audit_actor());
+    let rotated = credential_rotation::rotate(&service, previous, signed.caller.audit_actor());
     let rotated = rotated.await.map_err(|error| match error.code {
         // Operators hear of it by a security event.
         Code::InvalidRowHmac => partner_suspended(),

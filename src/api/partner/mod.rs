@@ -18,12 +18,13 @@ mod vouchers;
 mod wallets;
 pub(super) mod webhooks;
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use utoipa::openapi::OpenApi;
 use vouchsafe_api_docs::{openapi, partner as docs};
 use vouchsafe_security::framing::API_PREFIX;
+use vouchsafe_store::PgStore;
 use vouchsafe_wire::health::{GET_OPEN_API, HEAD_OPEN_API};
 use vouchsafe_wire::partner::operations;
 
@@ -33,7 +34,7 @@ use super::endpoint::{Endpoint, register, resources};
 use super::health;
 use super::routing::route_not_found;
 use super::static_file::StaticFile;
-use crate::service::Service;
+use crate::service::{Service, State};
 use crate::settings::Preview;
 
 /// The documentation site, without the preview.
@@ -43,8 +44,25 @@ pub(super) static DOCUMENTATION: LazyLock<DocsSite> =
 /// The JSON Schemas of bodies and events, without the preview.
 static SCHEMAS: LazyLock<Files> = LazyLock::new(|| documentation::schemas(&document(Preview::Off)));
 
-/// Registers the routes of the partner listener. Operator routes are 404 here.
-pub(crate) fn routes(config: &mut web::ServiceConfig) {
+/// Class of the connections for requests of partners.
+struct PartnerConnections;
+
+/// State of the handlers of this listener.
+type PartnerState = State<PartnerConnections>;
+
+/// The routes of the partner listener. Operator routes are 404 here.
+pub(crate) fn routes(
+    service: Arc<Service>,
+    store: &PgStore,
+) -> impl FnOnce(&mut web::ServiceConfig) + Clone + Send + use<> {
+    let state = web::Data::new(PartnerState::new(service, store.for_partners()));
+    |config| {
+        config.app_data(state);
+        configure(config);
+    }
+}
+
+fn configure(config: &mut web::ServiceConfig) {
     let preview = resources(reconciliation::preview());
     let preview = preview.map(|resource| resource.guard(reconciliation::is_preview_on));
     let sandbox = resources(sandbox::endpoints());

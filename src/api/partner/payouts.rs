@@ -19,6 +19,7 @@ use crate::api::error::{ApiError, ApiResult, keyed_request_error};
 use crate::api::header::header_value;
 use crate::api::list_request::list_response;
 use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
+use crate::api::partner::PartnerState;
 use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::service::Service;
 
@@ -60,7 +61,7 @@ fn location(body: &[u8]) -> Option<HeaderValue> {
 }
 
 pub(super) async fn list(
-    service: web::Data<Service>,
+    service: web::Data<PartnerState>,
     AuthenticatedList { caller, page, filter }: AuthenticatedList<PayoutFilter>,
 ) -> ApiResult {
     let search = PayoutSearch {
@@ -68,7 +69,7 @@ pub(super) async fn list(
         filter,
     };
     let payouts = service
-        .partner_store
+        .store
         .payouts
         .list(search, page.after()?, page.fetch_limit())
         .await?;
@@ -77,16 +78,12 @@ pub(super) async fn list(
 }
 
 pub(super) async fn get(
-    service: web::Data<Service>,
+    service: web::Data<PartnerState>,
     caller: AuthenticatedCaller,
     payout_id: web::Path<String>,
 ) -> ApiResult {
     let payout_id = payout_id.parse().map_err(|_| not_found())?;
-    let payout = service
-        .partner_store
-        .payouts
-        .find(caller.partner_id(), payout_id)
-        .await?;
+    let payout = service.store.payouts.find(caller.partner_id(), payout_id).await?;
     let payout = payout.ok_or_else(not_found)?;
     Ok(HttpResponse::Ok().json(PayoutBody::of(&payout)?))
 }

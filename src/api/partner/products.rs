@@ -8,11 +8,11 @@ use vouchsafe_wire::partner::products::{ProductBody, ProductFilter};
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::etag;
 use crate::api::middleware::authentication::AuthenticatedCaller;
+use crate::api::partner::PartnerState;
 use crate::api::partner::authenticated_list::AuthenticatedList;
-use crate::service::Service;
 
 pub(super) async fn list(
-    service: web::Data<Service>,
+    service: web::Data<PartnerState>,
     AuthenticatedList { caller, page, filter }: AuthenticatedList<ProductFilter>,
     request: HttpRequest,
 ) -> ApiResult {
@@ -26,7 +26,7 @@ pub(super) async fn list(
         products.retain(|product| product.product_id > after);
     }
     products.truncate(page.fetch_limit());
-    let free = service.partner_store.stock.count_free(&products).await?;
+    let free = service.store.stock.count_free(&products).await?;
     let bodies = products
         .into_iter()
         .map(|product| ProductBody::of(product, &free))
@@ -36,7 +36,7 @@ pub(super) async fn list(
 }
 
 pub(super) async fn get(
-    service: web::Data<Service>,
+    service: web::Data<PartnerState>,
     caller: AuthenticatedCaller,
     product_id: web::Path<String>,
     request: HttpRequest,
@@ -50,7 +50,7 @@ pub(super) async fn get(
     let product_id = product_id.parse().map_err(|_| not_found())?;
     let assortment = service.catalogue.assortment_for(caller.partner.scope.as_ref());
     let product = assortment.get(&product_id).ok_or_else(not_found)?;
-    let free = service.partner_store.stock.count_free(&[product]).await?;
+    let free = service.store.stock.count_free(&[product]).await?;
     let body = ProductBody::with_stock(product, &free);
     etag::conditional_response(&request, &body)
 }

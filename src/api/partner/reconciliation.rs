@@ -14,6 +14,7 @@ use vouchsafe_wire::partner::reconciliation::{
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::authentication::AuthenticatedCaller;
+use crate::api::partner::PartnerState;
 use crate::api::partner::endpoint::bind;
 use crate::service::Service;
 use crate::settings::Preview;
@@ -30,10 +31,14 @@ pub(super) fn is_preview_on(request: &GuardContext<'_>) -> bool {
 }
 
 /// `GET /reconciliation/{date}`.
-async fn get(service: web::Data<Service>, caller: AuthenticatedCaller, date: web::Path<String>) -> ApiResult {
+async fn get(
+    service: web::Data<PartnerState>,
+    caller: AuthenticatedCaller,
+    date: web::Path<String>,
+) -> ApiResult {
     let day = parse_date(&date)?;
     let found = service
-        .partner_store
+        .store
         .reconciliations
         .find_partner_day(caller.partner_id(), day, MAX_DRIFTS)
         .await?;

@@ -5,12 +5,12 @@ use vouchsafe_domain::ledger::transaction::TransactionFilter;
 
 use crate::api::error::ApiResult;
 use crate::api::ledger;
+use crate::api::partner::PartnerState;
 use crate::api::partner::authenticated_list::AuthenticatedList;
-use crate::service::Service;
 
 pub(super) async fn list(
-    service: web::Data<Service>,
+    service: web::Data<PartnerState>,
     AuthenticatedList { caller, page, filter }: AuthenticatedList<TransactionFilter>,
 ) -> ApiResult {
-    ledger::transactions(&service.partner_store, caller.partner_id(), &page, filter).await
+    ledger::transactions(&service.store, caller.partner_id(), &page, filter).await
 }

@@ -9,21 +9,17 @@ use vouchsafe_wire::partner::voucher_access::VoucherAccess;
 use super::orders;
 use crate::api::error::ApiResult;
 use crate::api::list_request::list_response;
+use crate::api::partner::PartnerState;
 use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::api::path_id::Id;
-use crate::service::Service;
 
 pub(super) async fn list(
-    service: web::Data<Service>,
+    service: web::Data<PartnerState>,
     AuthenticatedList { caller, page, .. }: AuthenticatedList,
     order_id: Id<OrderId>,
 ) -> ApiResult {
     let (partner_id, order_id) = (caller.partner_id(), order_id.parse()?);
-    let status = service
-        .partner_store
-        .orders
-        .find_status(partner_id, order_id)
-        .await?;
+    let status = service.store.orders.find_status(partner_id, order_id).await?;
     if status.is_none() {
         return Err(orders::not_found(order_id));
     }
@@ -34,7 +30,7 @@ pub(super) async fn list(
         ..AuditFilter::default()
     };
     let rows = service
-        .partner_store
+        .store
         .audit_log
         .list(reads, page.after()?, page.fetch_limit())
         .await?;

@@ -19,15 +19,19 @@ use vouchsafe_wire::operator::orders::OrderOfPartner;
 use super::{find, find_by_id, order_body};
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::operator::body::Json;
 use crate::api::operator::change::{Change, ChangeDescription, Execution, submit, to_description};
 use crate::api::operator::decision::decision_error;
 use crate::api::path_id::Id;
-use crate::service::Service;
 
 /// A decision on an order.
-pub(in crate::api::operator) type DecisionRequest =
-    (web::Data<Service>, Operator, Id<OrderId>, Json<ReasonRequest>);
+pub(in crate::api::operator) type DecisionRequest = (
+    web::Data<OperatorState>,
+    Operator,
+    Id<OrderId>,
+    Json<ReasonRequest>,
+);
 
 /// `POST /orders/{order_id}/approve`.
 pub(in crate::api::operator) async fn approve(
@@ -54,7 +58,7 @@ struct Details<'a> {
 }
 
 impl Change for OrderApproval {
-    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+    async fn describe(&self, service: &OperatorState) -> Result<ChangeDescription, ApiError> {
         let order = find_by_id(service, self.order_id).await?;
         if order.closed || order.pending_reason != Some(PendingReason::Approval) {
             return Err(decide_order_error(&DecideOrderError::NotAwaitingApproval));
@@ -83,7 +87,7 @@ pub(in crate::api::operator) async fn reject(
 }
 
 async fn decide(
-    service: &Service,
+    service: &OperatorState,
     order_id: OrderId,
     approved: bool,
     request: &ReasonRequest,

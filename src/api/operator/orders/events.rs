@@ -9,17 +9,17 @@ use vouchsafe_wire::error_code::Code;
 use super::find;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
+use crate::api::operator::OperatorState;
 use crate::api::path_id::Id;
-use crate::service::Service;
 
 pub(in crate::api::operator) async fn list_events(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     order_id: Id<OrderId>,
     ListRequest { page, .. }: ListRequest,
 ) -> ApiResult {
     let order = find(&service, &order_id).await?;
     let after: u32 = page.after()?.unwrap_or(0);
-    let commits = service.operator_store.orders.list_events(
+    let commits = service.store.orders.list_events(
         order.partner_id,
         order.order_id,
         order.created_at,

@@ -29,12 +29,12 @@ use vouchsafe_wire::operator::stock::row::{CODE_CONFLICT, VoucherRow};
 use super::{find, find_by_id, order_body};
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::operator::body::Json;
 use crate::api::operator::change::{Change, ChangeDescription, Execution, submit, to_description};
 use crate::api::operator::decision::decision_error;
 use crate::api::operator::stock::ingest::{self, CodeState, KnownCodes};
 use crate::api::path_id::Id;
-use crate::service::Service;
 
 /// An order line that needs vouchers, and its purchase.
 struct PendingLine {
@@ -45,7 +45,7 @@ struct PendingLine {
 
 /// `POST /orders/{order_id}/fulfil`.
 pub(in crate::api::operator) async fn fulfil(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     order_id: Id<OrderId>,
     Json(request): Json<FulfilRequest>,
@@ -59,7 +59,7 @@ pub(in crate::api::operator) async fn fulfil(
 
 /// The product, its SKU and the vouchers of a request.
 fn parse_rows(
-    service: &Service,
+    service: &OperatorState,
     request: &FulfilRequest,
     order: &Order,
 ) -> Result<(Arc<Product>, Sku, Vec<VoucherRow>), ApiError> {
@@ -86,7 +86,7 @@ struct Details<'a> {
 }
 
 impl Change for Fulfilment {
-    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+    async fn describe(&self, service: &OperatorState) -> Result<ChangeDescription, ApiError> {
         let order = find_by_id(service, self.order_id).await?;
         if !is_waiting_for_vendor(&order) {
             return Err(not_fulfillable(&order));
@@ -110,7 +110,7 @@ impl Change for Fulfilment {
 }
 
 async fn store_and_deliver(
-    service: &web::Data<Service>,
+    service: &web::Data<OperatorState>,
     order_id: OrderId,
     request: &FulfilRequest,
     actor: AuditActor,
@@ -143,7 +143,7 @@ async fn store_and_deliver(
 /// # Errors
 /// `VALIDATION_FAILED` for the same code with another PIN.
 async fn filter_new(
-    service: &Service,
+    service: &OperatorState,
     target: &ImportTarget,
     rows: Vec<VoucherRow>,
 ) -> Result<Vec<VoucherRow>, ApiError> {
@@ -162,7 +162,7 @@ fn code_conflict(position: usize) -> ApiError {
 }
 
 /// Creates the purchases of an order that was accepted just now, and reads the order again.
-async fn ensure_purchases(service: &Service, order: Order) -> Result<Order, ApiError> {
+async fn ensure_purchases(service: &OperatorState, order: Order) -> Result<Order, ApiError> {
     if !is_waiting_for_vendor(&order) {
         return Ok(order);
     }
@@ -177,7 +177,7 @@ fn is_waiting_for_vendor(order: &Order) -> bool {
 
 /// The lines that need this SKU and have an open purchase.
 async fn find_pending_lines(
-    service: &Service,
+    service: &OperatorState,
     order: &Order,
     sku: &Sku,
 ) -> Result<Vec<PendingLine>, ApiError> {
@@ -185,7 +185,7 @@ async fn find_pending_lines(
         return Ok(Vec::new());
     }
     let open = service
-        .operator_store
+        .store
         .purchases
         .list_open(order.partner_id, order.order_id)
         .await?;
@@ -221,7 +221,7 @@ fn not_fulfillable(order: &Order) -> ApiError {
 
 /// Stores the new vouchers line by line, reserved for the order. Returns their number.
 async fn store_for_order(
-    service: &web::Data<Service>,
+    service: &web::Data<OperatorState>,
     product: &Product,
     order: &Order,
     sku: &Sku,
@@ -231,7 +231,7 @@ async fn store_for_order(
 ) -> Result<u64, ApiError> {
     let target = ImportTarget::new(product, sku.clone());
     let batch = service
-        .operator_store
+        .store
         .stock
         .open_batch(product.vendor.clone(), order.order_id.to_string())
         .await?;
@@ -247,7 +247,7 @@ async fn store_for_order(
             .sealing_vault()
             .await
             .map_err(ingest::keyring_error)?;
-        let ids = service.operator_store.stock.generate_ids(rows.len()).await?;
+        let ids = service.store.stock.generate_ids(rows.len()).await?;
         let origin = StockOrigin::Manual {
             order_id: order.order_id,
             purchase_id: pending_line.purchase_id,
@@ -269,12 +269,8 @@ async fn store_for_order(
 }
 
 /// Delivers the vouchers reserved under the line's purchase, and schedules a poll of the purchase, which may end with that.
-async fn deliver(service: &Service, order: &Order, pending_line: &PendingLine) -> Result<(), ApiError> {
-    service
-        .operator_store
-        .purchases
-        .expedite(pending_line.purchase_id)
-        .await?;
+async fn deliver(service: &OperatorState, order: &Order, pending_line: &PendingLine) -> Result<(), ApiError> {
+    service.store.purchases.expedite(pending_line.purchase_id).await?;
     let delivery = ReservedDelivery {
         reservation_id: pending_line.purchase_id,
         source: FulfilmentSource::Vendor,

@@ -8,17 +8,17 @@ use vouchsafe_wire::operator::reconciliation::drifts::{DriftBody, ResolveRequest
 use crate::api::error::ApiResult;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::operator::body::Json;
 use crate::api::path_id::{Id, PathId as _};
-use crate::service::Service;
 
 /// `GET /drifts`.
 pub(in crate::api::operator) async fn list(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ListRequest { page, filter }: ListRequest<DriftFilter>,
 ) -> ApiResult {
     let drifts = service
-        .operator_store
+        .store
         .drifts
         .list(filter, page.after()?, page.fetch_limit());
     let bodies = drifts.await?.into_iter().map(DriftBody::from);
@@ -27,7 +27,7 @@ pub(in crate::api::operator) async fn list(
 
 /// `POST /drifts/{drift_id}/resolve`. A later call may change the resolution.
 pub(in crate::api::operator) async fn resolve(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     drift_id: Id<DriftId>,
     Json(request): Json<ResolveRequest>,
@@ -39,10 +39,6 @@ pub(in crate::api::operator) async fn resolve(
         resolution,
         reason: request.validate_reason()?,
     };
-    let drift = service
-        .operator_store
-        .drifts
-        .resolve(resolve_request, actor)
-        .await?;
+    let drift = service.store.drifts.resolve(resolve_request, actor).await?;
     Ok(HttpResponse::Ok().json(DriftBody::from(drift.ok_or_else(DriftId::not_found)?)))
 }

@@ -17,9 +17,9 @@ use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::operator::endpoint::bind;
 use crate::api::partner::reconciliation::not_found;
-use crate::service::Service;
 
 pub(super) fn endpoints() -> [Endpoint; reconciliation::OPERATIONS.len()] {
     [
@@ -33,38 +33,34 @@ pub(super) fn endpoints() -> [Endpoint; reconciliation::OPERATIONS.len()] {
 }
 
 /// `GET /reconciliation`.
-async fn list(service: web::Data<Service>, ListRequest { page, .. }: ListRequest) -> ApiResult {
+async fn list(service: web::Data<OperatorState>, ListRequest { page, .. }: ListRequest) -> ApiResult {
     let before: Option<String> = page.after()?;
     let before = before.map(|text| parse_date(&text)).transpose()?;
     let days = service
-        .operator_store
+        .store
         .reconciliations
         .list_days(before, page.fetch_limit());
     list_response(&page, days.await?, |day| day.day)
 }
 
 /// `GET /reconciliation/{date}`.
-async fn get(service: web::Data<Service>, date: web::Path<String>) -> ApiResult {
+async fn get(service: web::Data<OperatorState>, date: web::Path<String>) -> ApiResult {
     let day = parse_date(&date)?;
     let body = find_day(&service, day).await?;
     Ok(HttpResponse::Ok().json(body.ok_or_else(|| not_found(day))?))
 }
 
 /// The results and allocations of a day; `None` if there are neither.
-async fn find_day(service: &Service, day: Date) -> Result<Option<DayBody>, ApiError> {
-    let reconciliations = service.operator_store.reconciliations.list(day).await?;
-    let allocations = service
-        .operator_store
-        .reconciliations
-        .find_allocations(day)
-        .await?;
+async fn find_day(service: &OperatorState, day: Date) -> Result<Option<DayBody>, ApiError> {
+    let reconciliations = service.store.reconciliations.list(day).await?;
+    let allocations = service.store.reconciliations.find_allocations(day).await?;
     let is_empty = reconciliations.is_empty() && allocations.is_none();
     Ok((!is_empty).then(|| DayBody::of(day, reconciliations, allocations)))
 }
 
 /// `POST /reconciliation/{date}/run`: queues a run and returns 202.
 async fn run(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     date: web::Path<String>,
     OptionalJson(request): OptionalJson<RunRequest>,
@@ -72,20 +68,16 @@ async fn run(
     let actor = operator.audit_actor();
     let day = parse_started_day(&service, &date).await?.0;
     let vendors = resolve_vendors(&service, request).await?;
-    service
-        .operator_store
-        .reconciliations
-        .request(day, vendors, actor)
-        .await?;
+    service.store.reconciliations.request(day, vendors, actor).await?;
     let body = find_day(&service, day).await?;
     let body = body.unwrap_or_else(|| DayBody::of(day, Vec::new(), None));
     Ok(HttpResponse::Accepted().json(body))
 }
 
 /// Parses a day that has begun by the database's clock; returns it with the database's time.
-async fn parse_started_day(service: &Service, text: &str) -> Result<(Date, OffsetDateTime), ApiError> {
+async fn parse_started_day(service: &OperatorState, text: &str) -> Result<(Date, OffsetDateTime), ApiError> {
     let day = parse_date(text)?;
-    let now = service.operator_store.reconciliations.database_time().await?;
+    let now = service.store.reconciliations.database_time().await?;
     if day > now.date() {
         return Err(ApiError::invalid_field("date", "this day has not begun in UTC"));
     }
@@ -93,8 +85,8 @@ async fn parse_started_day(service: &Service, text: &str) -> Result<(Date, Offse
 }
 
 /// All vendors whose adapter lists its sales, or the named one if it is one of them.
-async fn resolve_vendors(service: &Service, request: RunRequest) -> Result<Vec<String>, ApiError> {
-    let all = service.operator_store.vendors.list().await?.into_iter();
+async fn resolve_vendors(service: &OperatorState, request: RunRequest) -> Result<Vec<String>, ApiError> {
+    let all = service.store.vendors.list().await?.into_iter();
     let is_requested = |vendor_id: &str| request.vendor.as_ref().is_none_or(|only| only == vendor_id);
     let vendors: Vec<String> = all
         .filter(|vendor| vendor.adapter.has_records() && is_requested(&vendor.vendor_id))

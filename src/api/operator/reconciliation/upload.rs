@@ -20,12 +20,12 @@ use crate::api::body::{check_not_compressed, incomplete, media_type};
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::parse_query;
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::operator::line_blocks::LineBlocks;
-use crate::service::Service;
 
 /// `POST /reconciliation/{date}/records?vendor=…`: returns the result of the comparison.
 pub(in crate::api::operator) async fn upload(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     date: web::Path<String>,
     request: HttpRequest,
@@ -62,7 +62,7 @@ pub(in crate::api::operator) async fn upload(
     let (uploaded, compared) = tokio::join!(
         upload.run(),
         service
-            .operator_store
+            .store
             .reconciliations
             .reconcile(reconciliation_run, messages)
     );
@@ -85,9 +85,9 @@ pub(in crate::api::operator) async fn upload(
 }
 
 /// Parses the single query parameter, an existing vendor.
-async fn parse_vendor(service: &Service, request: &HttpRequest) -> Result<String, ApiError> {
+async fn parse_vendor(service: &OperatorState, request: &HttpRequest) -> Result<String, ApiError> {
     let RecordsQuery { vendor } = parse_query(request)?;
-    match service.operator_store.vendors.find(vendor).await? {
+    match service.store.vendors.find(vendor).await? {
         Some(access) => Ok(access.vendor.vendor_id),
         None => Err(ApiError::invalid_field("vendor", "no such vendor")),
     }
@@ -95,7 +95,7 @@ async fn parse_vendor(service: &Service, request: &HttpRequest) -> Result<String
 
 /// Reads the request body and sends its records to the comparison.
 struct RecordsUpload<'s> {
-    service: &'s Service,
+    service: &'s OperatorState,
     reader: RecordReader,
     blocks: LineBlocks,
     sender: Sender<RecordsMessage>,
@@ -131,7 +131,7 @@ impl RecordsUpload<'_> {
             if let Some(code) = first_leaked_code(
                 &self.service.catalogue,
                 &self.service.keyring,
-                &self.service.operator_store.stock,
+                &self.service.store.stock,
                 &page,
             )
             .await?

@@ -31,13 +31,13 @@ use crate::api::body::{check_not_compressed, media_type};
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::parse_query;
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::operator::catalogue::product_not_found;
 use crate::api::operator::line_blocks::LineBlocks;
-use crate::service::Service;
 
 /// `POST /stock?product_id=…&denomination=…`.
 pub(in crate::api::operator) async fn import(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     request: HttpRequest,
     payload: web::Payload,
@@ -71,7 +71,7 @@ pub(in crate::api::operator) async fn import(
         let report = ImportReport::new(vendor, batch);
         preview(&service, source, report).await?
     } else {
-        let batch = service.operator_store.stock.open_batch(vendor, batch).await?;
+        let batch = service.store.stock.open_batch(vendor, batch).await?;
         run_import(&service, source, batch, actor).await?
     };
     Ok(HttpResponse::Ok().json(report))
@@ -79,7 +79,7 @@ pub(in crate::api::operator) async fn import(
 
 /// Parses the SKU of the import, with the default vendor and the default expiry of its vouchers.
 fn parse_target(
-    service: &Service,
+    service: &OperatorState,
     query: &ImportQuery,
 ) -> Result<(ImportTarget, String, RowPolicy), ApiError> {
     let catalogue = service.catalogue.current();
@@ -109,14 +109,14 @@ fn parse_target(
 
 /// The vendor, which must exist, and the name of the batch.
 async fn parse_origin(
-    service: &Service,
+    service: &OperatorState,
     query: &ImportQuery,
     default_vendor: String,
 ) -> Result<(String, String), ApiError> {
     let batch = parse_batch(query.batch.as_deref(), service.clock.now())?;
     let vendor = match &query.vendor {
         Some(vendor) => {
-            let found = service.operator_store.vendors.find(vendor.trim().to_owned());
+            let found = service.store.vendors.find(vendor.trim().to_owned());
             let found = found.await?;
             let found = found.ok_or_else(|| ApiError::invalid_field("vendor", "no such vendor"))?;
             found.vendor.vendor_id
@@ -128,7 +128,7 @@ async fn parse_origin(
 
 /// Commits each block while the next one is received and encrypted.
 async fn run_import(
-    service: &web::Data<Service>,
+    service: &web::Data<OperatorState>,
     mut source: ImportStream,
     batch: ImportBatch,
     actor: AuditActor,
@@ -171,7 +171,7 @@ async fn run_import(
 
 /// Reports what an import would do.
 async fn preview(
-    service: &Service,
+    service: &OperatorState,
     mut source: ImportStream,
     mut report: ImportReport,
 ) -> Result<ImportReport, ApiError> {
@@ -206,7 +206,7 @@ struct SealedBlock {
 
 /// Turns the request body into parsed or encrypted blocks.
 struct ImportStream {
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     target: ImportTarget,
     policy: RowPolicy,
     blocks: LineBlocks,
@@ -252,7 +252,7 @@ impl ImportStream {
             .sealing_vault()
             .await
             .map_err(ingest::keyring_error)?;
-        let ids = service.operator_store.stock.generate_ids(rows.len()).await?;
+        let ids = service.store.stock.generate_ids(rows.len()).await?;
         let target = self.target.clone();
         let origin = StockOrigin::Import(batch.clone());
         let sealing = web::block(move || {

@@ -16,7 +16,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::stock::row::VoucherRow;
 
 use crate::api::error::ApiError;
-use crate::service::Service;
+use crate::api::operator::OperatorState;
 
 /// Which stored codes a code in a list names: the card whatever its PIN, where the product's vouchers are identified by the code.
 #[must_use]
@@ -53,7 +53,7 @@ const MAX_KNOWN_CODES: usize = 1_000_000;
 
 /// Finds out what storing these vouchers would do.
 pub(in crate::api::operator) async fn classify(
-    service: &Service,
+    service: &OperatorState,
     target: &ImportTarget,
     rows: &[VoucherRow],
     seen: &mut KnownCodes,
@@ -68,7 +68,7 @@ pub(in crate::api::operator) async fn classify(
     };
     let indexes: Vec<_> = rows.iter().map(index).collect();
     let candidates = indexes.iter().flat_map(|(blind, code)| [*blind, *code]).collect();
-    let stored = service.operator_store.stock.find_known_codes(candidates).await?;
+    let stored = service.store.stock.find_known_codes(candidates).await?;
     if seen.0.len() > MAX_KNOWN_CODES {
         seen.0.clear();
     }
@@ -119,13 +119,13 @@ pub(in crate::api::operator) fn seal_batch(
 
 /// Commits a batch and notifies the shelf, even if the caller disconnects.
 pub(in crate::api::operator) async fn store_batch(
-    service: &web::Data<Service>,
+    service: &web::Data<OperatorState>,
     batch: StockBatch,
     actor: AuditActor,
 ) -> Result<ImportSummary, ApiError> {
     let (sku, owned_service) = (batch.target.sku.clone(), service.clone());
-    let stored = service.operator_store.database.run_detached(async move {
-        let outcome = owned_service.operator_store.stock.import(batch, actor).await?;
+    let stored = service.store.database.run_detached(async move {
+        let outcome = owned_service.store.stock.import(batch, actor).await?;
         if let ImportOutcome::Stored(ImportSummary {
             earliest: Some(earliest),
             ..

@@ -7,16 +7,16 @@ use vouchsafe_wire::operator::stock::level::{LevelBody, LevelFilter, SkuCursor};
 
 use crate::api::error::ApiResult;
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
-use crate::service::Service;
+use crate::api::operator::OperatorState;
 
 /// `GET /stock`.
 pub(in crate::api::operator) async fn list_levels(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ListRequest { page, filter }: ListRequest<LevelFilter>,
 ) -> ApiResult {
     let after: Option<SkuCursor> = page.after()?;
     let after = after.map(|key| (key.product_id, key.denomination));
-    let stock = &service.operator_store.stock;
+    let stock = &service.store.stock;
     let levels = stock
         .list_levels(filter.product_id, after, page.fetch_limit())
         .await?;
@@ -33,10 +33,10 @@ pub(in crate::api::operator) async fn list_levels(
 
 /// `GET /stock/expiries`.
 pub(in crate::api::operator) async fn list_expiries(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     ListRequest { page, filter }: ListRequest<LevelFilter>,
 ) -> ApiResult {
-    let stock = &service.operator_store.stock;
+    let stock = &service.store.stock;
     let expiries = StockExpiry::list(stock.count_by_expiry(filter.product_id).await?);
     sorted_list_response(&page, expiries, StockExpiry::cursor)
 }

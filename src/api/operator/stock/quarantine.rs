@@ -13,18 +13,18 @@ use vouchsafe_wire::operator::stock::quarantine::{
 use super::ingest;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::operator::body::Json;
 use crate::api::operator::catalogue::product_not_found;
-use crate::service::Service;
 
 /// `POST /stock/quarantine`.
 pub(in crate::api::operator) async fn quarantine(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     Json(request): Json<QuarantineRequest>,
 ) -> ApiResult {
     let reason = request.validate_reason()?;
-    let quarantine = &service.operator_store.quarantine;
+    let quarantine = &service.store.quarantine;
     quarantine.start(reason, operator.audit_actor()).await?;
     let report = QuarantineReport {
         stock_quarantined: true,
@@ -34,7 +34,7 @@ pub(in crate::api::operator) async fn quarantine(
 
 /// `POST /stock/quarantine/sold`.
 pub(in crate::api::operator) async fn withdraw_sold(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     Json(request): Json<SoldRequest>,
 ) -> ApiResult {
@@ -46,7 +46,7 @@ pub(in crate::api::operator) async fn withdraw_sold(
         .collect();
     let sold = names.into_iter().map(|name| sold_voucher(&service, name));
     let sold = sold.collect::<Result<_, ApiError>>()?;
-    let quarantine = &service.operator_store.quarantine;
+    let quarantine = &service.store.quarantine;
     let outcomes = quarantine.withdraw_sold(sold, reason, operator.audit_actor());
     let mut report = ComparisonReport::default();
     for (index, outcome) in outcomes.await?.into_iter().enumerate() {
@@ -66,7 +66,7 @@ pub(in crate::api::operator) async fn withdraw_sold(
     Ok(HttpResponse::Ok().json(report))
 }
 
-fn sold_voucher(service: &Service, name: VoucherName) -> Result<SoldVoucher, ApiError> {
+fn sold_voucher(service: &OperatorState, name: VoucherName) -> Result<SoldVoucher, ApiError> {
     Ok(match name {
         VoucherName::Voucher(voucher_id) => SoldVoucher::Voucher(voucher_id),
         VoucherName::CodeRow(code_id, voucher_id) => SoldVoucher::CodeRow(code_id, voucher_id),
@@ -83,7 +83,7 @@ fn sold_voucher(service: &Service, name: VoucherName) -> Result<SoldVoucher, Api
 
 /// `POST /stock/quarantine/release`.
 pub(in crate::api::operator) async fn release(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     Json(request): Json<ReleaseRequest>,
 ) -> ApiResult {
@@ -103,7 +103,7 @@ pub(in crate::api::operator) async fn release(
         kept,
         reason,
     };
-    let quarantine = &service.operator_store.quarantine;
+    let quarantine = &service.store.quarantine;
     match quarantine.release(release, operator.audit_actor()).await? {
         ReleaseOutcome::Released(part) => Ok(HttpResponse::Ok().json(ReleaseReport {
             released: part.vouchers,
@@ -122,7 +122,7 @@ pub(in crate::api::operator) async fn release(
     }
 }
 
-fn parse_sku(service: &Service, sku: &QuarantinedSku) -> Result<Sku, ApiError> {
+fn parse_sku(service: &OperatorState, sku: &QuarantinedSku) -> Result<Sku, ApiError> {
     let catalogue = service.catalogue.current();
     let product = sku.product_id.parse().ok();
     let product = product

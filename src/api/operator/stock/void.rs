@@ -9,13 +9,13 @@ use vouchsafe_wire::operator::stock::void::{VoidReport, VoidRequest, VoidSelecti
 use super::ingest;
 use crate::api::error::ApiResult;
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::OperatorState;
 use crate::api::operator::body::Json;
 use crate::api::operator::catalogue::product_not_found;
-use crate::service::Service;
 
 /// `POST /stock/void`.
 pub(in crate::api::operator) async fn void(
-    service: web::Data<Service>,
+    service: web::Data<OperatorState>,
     operator: Operator,
     Json(request): Json<VoidRequest>,
 ) -> ApiResult {
@@ -39,7 +39,7 @@ pub(in crate::api::operator) async fn void(
             VoidTarget::Codes(product.product_id.clone(), matches.collect())
         }
     };
-    let outcome = service.operator_store.stock.void(target, reason, actor).await?;
+    let outcome = service.store.stock.void(target, reason, actor).await?;
     for sku in &outcome.skus {
         service.engine.inventory.invalidate(sku);
     }

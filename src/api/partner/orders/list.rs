@@ -8,11 +8,11 @@ use vouchsafe_wire::partner::orders::body::OrderBody;
 
 use crate::api::error::ApiResult;
 use crate::api::list_request::list_orders;
+use crate::api::partner::PartnerState;
 use crate::api::partner::authenticated_list::AuthenticatedList;
-use crate::service::Service;
 
 pub(in crate::api::partner) async fn list(
-    service: web::Data<Service>,
+    service: web::Data<PartnerState>,
     AuthenticatedList { caller, page, filter }: AuthenticatedList<OrderFilter>,
 ) -> ApiResult {
     let search = OrderSearch {
@@ -21,5 +21,5 @@ pub(in crate::api::partner) async fn list(
         ..OrderSearch::default()
     };
     let push = |page: &mut PageEntries, order: &Order| Ok(page.push(&OrderBody::of(order)?)?);
-    list_orders(&page, &service.partner_store.orders, search, push).await
+    list_orders(&page, &service.store.orders, search, push).await
 }

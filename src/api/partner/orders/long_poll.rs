@@ -12,12 +12,13 @@ use super::not_found;
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::api::middleware::response_delivery;
+use crate::api::partner::PartnerState;
 use crate::service::Service;
 
 /// Reads the order, after waiting for a status change if it is in progress. Returns the order and the wait that was
 /// granted, which is `None` if too many requests wait already.
 pub(super) async fn read_order(
-    service: &Service,
+    service: &PartnerState,
     request: &HttpRequest,
     caller: &AuthenticatedCaller,
     order_id: OrderId,
@@ -31,10 +32,7 @@ pub(super) async fn read_order(
         return Ok((order, None));
     };
     let has_changed = || async {
-        let now = service
-            .partner_store
-            .orders
-            .find_status(caller.partner_id(), order_id);
+        let now = service.store.orders.find_status(caller.partner_id(), order_id);
         Ok::<_, ApiError>(now.await? != Some(order.status))
     };
     let change = subscription.wait(wait.duration(), has_changed);

@@ -27,6 +27,7 @@ use crate::api::error::{ApiError, ApiResult, keyed_request_error};
 use crate::api::header::header_value;
 use crate::api::middleware::authentication::{AuthenticatedCaller, Orders, VerifiedRequest};
 use crate::api::middleware::sandbox_observer;
+use crate::api::partner::PartnerState;
 use crate::api::path_id::Id;
 use crate::api::request_outcome::{self, OrderAnswer, RequestOutcome};
 use crate::service::Service;
@@ -100,7 +101,7 @@ fn observed_products(request: &HttpRequest, order: &RequestedOrder) -> Vec<Strin
 
 /// A long poll with `Prefer: wait=N`.
 pub(super) async fn get(
-    service: web::Data<Service>,
+    service: web::Data<PartnerState>,
     caller: AuthenticatedCaller,
     order_id: Id<OrderId>,
     request: HttpRequest,

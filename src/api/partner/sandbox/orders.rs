@@ -14,6 +14,7 @@ use vouchsafe_wire::partner::sandbox::parse_quantity;
 
 use crate::api::error::{ApiError, ApiResult, keyed_request_error};
 use crate::api::middleware::authentication::{General, VerifiedRequest};
+use crate::api::partner::PartnerState;
 use crate::api::partner::orders::not_found;
 use crate::api::path_id::Id;
 use crate::service::Service;
@@ -26,7 +27,7 @@ const REASON: &str = "decided by the partner in the sandbox";
 const CLAIM_ATTEMPTS: u32 = 20;
 const CLAIM_PAUSE: Duration = Duration::from_millis(50);
 
-type OrderRequest = (web::Data<Service>, Id<OrderId>, VerifiedRequest<General>);
+type OrderRequest = (web::Data<PartnerState>, Id<OrderId>, VerifiedRequest<General>);
 
 pub(super) async fn approve(request: OrderRequest) -> ApiResult {
     decide(request, true).await
@@ -110,10 +111,10 @@ async fn start(service: &Service, partner_id: PartnerId, order_id: OrderId) -> R
 
 /// The open purchases of the order with their lines.
 async fn open_purchases<'a>(
-    service: &Service,
+    service: &PartnerState,
     order: &'a Order,
 ) -> Result<Vec<(Uuid, &'a OrderLine)>, ApiError> {
-    let purchases = &service.partner_store.purchases;
+    let purchases = &service.store.purchases;
     let open = purchases
         .list_open(order.partner_id, order.order_id)
         .await?
@@ -123,9 +124,9 @@ async fn open_purchases<'a>(
 }
 
 /// Advances a purchase with this response, once the vendor's actor has released it.
-async fn force(service: &Service, purchase_id: Uuid, forced: ForcedResponse) -> Result<(), ApiError> {
+async fn force(service: &PartnerState, purchase_id: Uuid, forced: ForcedResponse) -> Result<(), ApiError> {
     for _ in 0..CLAIM_ATTEMPTS {
-        service.partner_store.purchases.expedite(purchase_id).await?;
+        service.store.purchases.expedite(purchase_id).await?;
         let advanced = service.procurement.force_response(purchase_id, forced).await;
         if advanced.map_err(|error| procure_error(&error))? {
             return Ok(());

@@ -12,12 +12,13 @@ use vouchsafe_wire::partner::webhooks::request;
 use super::{generate_secret, with_secret};
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::authentication::{General, VerifiedRequest};
+use crate::api::partner::PartnerState;
 use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
 
 /// The body is optional.
 pub(in crate::api::partner) async fn rotate(
-    service: web::Data<Service>,
+    service: web::Data<PartnerState>,
     webhook_id: Id<WebhookId>,
     signed: VerifiedRequest<General>,
 ) -> ApiResult {
@@ -32,32 +33,24 @@ pub(in crate::api::partner) async fn rotate(
         overlap_s,
     };
     let actor = signed.caller.audit_actor();
-    let rotated = service
-        .partner_store
-        .webhooks
-        .rotate_secret(rotation, actor)
-        .await?;
+    let rotated = service.store.webhooks.rotate_secret(rotation, actor).await?;
     rotated.ok_or_else(WebhookId::not_found)?;
     service.deliveries.release(webhook_id).await;
-    let webhook = service
-        .partner_store
-        .webhooks
-        .find(Some(partner_id), webhook_id)
-        .await?;
+    let webhook = service.store.webhooks.find(Some(partner_id), webhook_id).await?;
     let webhook = webhook.ok_or_else(WebhookId::not_found)?;
     Ok(with_secret(HttpResponse::Ok(), &webhook, &secret))
 }
 
 /// Attempts everything that waits at once.
 pub(in crate::api::partner) async fn retry(
-    service: web::Data<Service>,
+    service: web::Data<PartnerState>,
     webhook_id: Id<WebhookId>,
     signed: VerifiedRequest<General>,
 ) -> ApiResult {
     let webhook_id = webhook_id.parse()?;
     let (partner_id, actor) = (signed.caller.partner_id(), signed.caller.audit_actor());
     let webhook = service
-        .partner_store
+        .store
         .webhooks
         .retry(Some(partner_id), webhook_id, actor)
         .await?;
@@ -77,18 +70,17 @@ pub(in crate::api) async fn notify_of_retry(service: &Service, webhook: &Webhook
 
 /// Delivers events again, with a new retry period of 24 hours.
 pub(in crate::api::partner) async fn replay(
-    service: web::Data<Service>,
+    service: web::Data<PartnerState>,
     webhook_id: Id<WebhookId>,
     signed: VerifiedRequest<General>,
 ) -> ApiResult {
     let webhook_id = webhook_id.parse()?;
     let replay_request = request::parse_replay(&signed.body, service.clock.now())?;
     let (partner_id, actor) = (signed.caller.partner_id(), signed.caller.audit_actor());
-    let replay =
-        service
-            .partner_store
-            .deliveries
-            .replay_events(partner_id, webhook_id, replay_request, actor);
+    let replay = service
+        .store
+        .deliveries
+        .replay_events(partner_id, webhook_id, replay_request, actor);
     replay_response(&service, webhook_id, replay.await?).await
 }
 

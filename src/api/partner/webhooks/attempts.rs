@@ -9,17 +9,17 @@ use vouchsafe_wire::page::PageRequest;
 
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::list_response;
+use crate::api::partner::PartnerState;
 use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::api::path_id::{Id, PathId as _};
-use crate::service::Service;
 
 pub(in crate::api::partner) async fn list(
-    service: web::Data<Service>,
+    service: web::Data<PartnerState>,
     webhook_id: Id<WebhookId>,
     AuthenticatedList { caller, page, filter }: AuthenticatedList<AttemptFilter>,
 ) -> ApiResult {
     let webhook_id = webhook_id.parse()?;
-    let store = &service.partner_store;
+    let store = &service.store;
     let own = store
         .webhooks
         .find_target(caller.partner_id(), webhook_id)

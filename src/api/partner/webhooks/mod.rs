@@ -25,12 +25,13 @@ pub(super) use self::test::test;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::list_response;
 use crate::api::middleware::authentication::{General, VerifiedRequest};
+use crate::api::partner::PartnerState;
 use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::api::path_id::{Id, PathId as _};
 use crate::service::Service;
 
 /// Registers an endpoint, or updates the one with this id or URL.
-pub(super) async fn put(service: web::Data<Service>, signed: VerifiedRequest<General>) -> ApiResult {
+pub(super) async fn put(service: web::Data<PartnerState>, signed: VerifiedRequest<General>) -> ApiResult {
     let requested = request::parse(&signed.body)?;
     let url = match &requested.url {
         None => None,
@@ -54,7 +55,7 @@ pub(super) async fn put(service: web::Data<Service>, signed: VerifiedRequest<Gen
         url_key: service.keyring.vault().fingerprints().clone(),
     };
     let actor = signed.caller.audit_actor();
-    match service.partner_store.webhooks.put(put, actor).await? {
+    match service.store.webhooks.put(put, actor).await? {
         PutWebhookOutcome::Created(webhook) => Ok(with_secret(HttpResponse::Created(), &webhook, &secret)),
         PutWebhookOutcome::Moved(webhook) => {
             service.deliveries.release(webhook.webhook_id).await;
@@ -86,12 +87,12 @@ fn with_secret(mut response: HttpResponseBuilder, webhook: &Webhook, secret: &We
 
 /// Lists the endpoints, oldest first.
 pub(super) async fn list(
-    service: web::Data<Service>,
+    service: web::Data<PartnerState>,
     AuthenticatedList { caller, page, .. }: AuthenticatedList,
 ) -> ApiResult {
     let after: Option<WebhookId> = page.after()?;
     let mut webhooks = service
-        .partner_store
+        .store
         .webhooks
         .list_by_partner(caller.partner_id())
         .await?;
@@ -101,7 +102,7 @@ pub(super) async fn list(
 }
 
 pub(super) async fn remove(
-    service: web::Data<Service>,
+    service: web::Data<PartnerState>,
     webhook_id: Id<WebhookId>,
     signed: VerifiedRequest<General>,
 ) -> ApiResult {
@@ -110,7 +111,7 @@ pub(super) async fn remove(
     let actor = signed.caller.audit_actor();
     let url_key = service.keyring.vault().fingerprints().clone();
     if !service
-        .partner_store
+        .store
         .webhooks
         .remove(partner_id, webhook_id, url_key, actor)
         .await?

@@ -21,13 +21,14 @@ use vouchsafe_wire::partner::webhooks::test::{TestAttempts, TestResultBody, is_a
 
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::authentication::{General, VerifiedRequest};
+use crate::api::partner::PartnerState;
 use crate::api::path_id::{Id, PathId as _};
 use crate::api::request_outcome::{self, RequestOutcome, WebhookTest};
 use crate::service::Service;
 
 /// Delivers a sample event now and returns the result. The body is optional.
 pub(in crate::api::partner) async fn test(
-    service: web::Data<Service>,
+    service: web::Data<PartnerState>,
     webhook_id: Id<WebhookId>,
     request: HttpRequest,
     signed: VerifiedRequest<General>,
@@ -35,11 +36,7 @@ pub(in crate::api::partner) async fn test(
     let webhook_id = webhook_id.parse()?;
     let partner_id = signed.caller.partner_id();
     let event = request::parse_test_event(&signed.body)?;
-    let target = service
-        .partner_store
-        .webhooks
-        .find_target(partner_id, webhook_id)
-        .await?;
+    let target = service.store.webhooks.find_target(partner_id, webhook_id).await?;
     let target = Arc::new(target.ok_or_else(WebhookId::not_found)?);
     let serialization_error = || {
         ApiError::new(
