@@ -1,11 +1,13 @@
 //! Call of the SQL function `commit_batch`: encodes a batch of records as arrays and decodes the verdicts.
 //!
 //! A write has succeeded only when the server is ready for the next query, not when the first row arrives: rows are always
-//! read to the end. The statement is not checked at compile time: only the function declares its 55
-//! parameters, and most are arrays that the engine's records are split into. The conformance tests run it.
+//! read to the end. The statement is not checked at compile time: it has a parameter per
+//! column that the engine's records are split into. The conformance tests run it.
 
 mod columns;
 mod sparse;
+
+use std::sync::LazyLock;
 
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
@@ -14,13 +16,29 @@ use vouchsafe_domain::idempotency::StoredResponse;
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::Amount;
 
-use self::columns::BatchColumns;
+use self::columns::{Allocations, BatchColumns, Events, Movements, Orders, Records, Wallets};
 use super::idempotency_keys::parse_stored_response;
 
-const COMMIT_BATCH: &str = "SELECT * FROM commit_batch_v1(\
-    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, \
-    $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, \
-    $47, $48, $49, $50, $51, $52, $53, $54, $55::jsonb)";
+/// The parameters of `commit_batch`, in the order in which [`commit_batch`] binds them.
+const PARAMETERS: [&[&str]; 10] = [
+    &["p_node", "p_incarnation", "p_lane", "p_generation", "p_batch"],
+    Records::PARAMETERS,
+    Wallets::PARAMETERS,
+    Movements::PARAMETERS,
+    Orders::PARAMETERS,
+    &["c_chunk"],
+    Allocations::PARAMETERS,
+    &["f_partner"],
+    Events::PARAMETERS,
+    &["p_rest"],
+];
+
+static COMMIT_BATCH: LazyLock<String> = LazyLock::new(|| {
+    let parameters: Vec<_> = (1..=PARAMETERS.concat().len())
+        .map(|number| format!("${number}"))
+        .collect();
+    format!("SELECT * FROM commit_batch_v1({}::jsonb)", parameters.join(", "))
+});
 
 /// Fencing token of a lane.
 #[derive(Debug, Clone)]
@@ -38,75 +56,20 @@ pub(super) async fn commit_batch(
     batch: i64,
     records: &[Record],
 ) -> Result<Vec<Verdict>, sqlx::Error> {
-    let BatchColumns {
-        records: r,
-        wallets: w,
-        movements: m,
-        orders: o,
-        chunks,
-        allocations: a,
-        feeds,
-        events: e,
-        sparse: rest,
-    } = BatchColumns::of(records)?;
-    let rows = sqlx::query(COMMIT_BATCH)
+    let columns = BatchColumns::of(records)?;
+    let statement = sqlx::query(COMMIT_BATCH.as_str())
         .bind(&fence.node)
         .bind(fence.incarnation)
         .bind(fence.lane)
         .bind(fence.generation)
-        .bind(batch)
-        .bind(r.partner)
-        .bind(r.key)
-        .bind(r.by_key)
-        .bind(r.fingerprint)
-        .bind(r.status)
-        .bind(r.body)
-        .bind(r.forever)
-        .bind(w.partner)
-        .bind(w.currency)
-        .bind(w.amount)
-        .bind(w.entries)
-        .bind(m.record)
-        .bind(m.wallet)
-        .bind(m.transaction)
-        .bind(m.kind)
-        .bind(m.amount)
-        .bind(m.order)
-        .bind(m.payout)
-        .bind(m.reference)
-        .bind(m.operator)
-        .bind(m.trace)
-        .bind(o.record)
-        .bind(o.order)
-        .bind(o.status)
-        .bind(o.currency)
-        .bind(o.total)
-        .bind(o.source)
-        .bind(o.pending_reason)
-        .bind(o.closed)
-        .bind(o.sequence)
-        .bind(o.reference)
-        .bind(o.metadata)
-        .bind(o.lines)
-        .bind(o.timeline)
-        .bind(o.created)
-        .bind(chunks)
-        .bind(a.record)
-        .bind(a.chunk)
-        .bind(a.stock)
-        .bind(a.voucher)
-        .bind(a.order)
-        .bind(a.line)
-        .bind(feeds)
-        .bind(e.record)
-        .bind(e.feed)
-        .bind(e.order)
-        .bind(e.count)
-        .bind(e.sequence)
-        .bind(e.body)
-        .bind(rest.to_json()?)
-        .fetch_all(connection)
-        .await?;
+        .bind(batch);
+    let statement = columns.records.bind(statement);
+    let statement = columns.wallets.bind(statement);
+    let statement = columns.movements.bind(statement);
+    let statement = columns.orders.bind(statement).bind(columns.chunks);
+    let statement = columns.allocations.bind(statement).bind(columns.feeds);
+    let statement = columns.events.bind(statement).bind(columns.sparse.to_json()?);
+    let rows = statement.fetch_all(connection).await?;
     match &rows[..] {
         [row] => VerdictRow::read(row)?.verdicts(records.len()),
         _ => Err(decode_error("commit_batch returned no row or several")),
@@ -212,4 +175,22 @@ fn to_json(value: &impl serde::Serialize) -> Result<String, sqlx::Error> {
 
 fn decode_error(reason: &str) -> sqlx::Error {
     sqlx::Error::Decode(reason.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Columns of one type could change places.
+    #[test]
+    fn columns_are_in_the_order_of_the_function() {
+        let function = include_str!("../../../migrations/functions/commit_batch_v1.sql");
+        let (_, parameters) = function.split_once("FUNCTION commit_batch_v1(").unwrap();
+        let (parameters, _) = parameters.split_once(") RETURNS").unwrap();
+        let names = parameters
+            .trim()
+            .lines()
+            .map(|line| line.trim().split(' ').next().unwrap());
+        assert_eq!(PARAMETERS.concat(), names.collect::<Vec<_>>());
+    }
 }

@@ -1,6 +1,9 @@
 //! Columnar encoding of a batch: one array per column, one element per row. Rows that several records share and that are
 //! locked in order (wallets, chunks, feeds) occur once, sorted; other rows refer to them by position.
 
+use sqlx::Postgres;
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
 use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::ports::record::Record;
@@ -14,25 +17,33 @@ use vouchsafe_domain::voucher::Allocation;
 use super::sparse::SparseColumns;
 use super::to_json;
 
-/// Declares a struct with a vector per column.
+/// Declares a struct with a vector per column, in the order of the parameters of `commit_batch`, whose names have the prefix.
 macro_rules! columns {
-    ($(#[$doc:meta])* struct $name:ident $(<$lifetime:lifetime>)? {
+    ($(#[$doc:meta])* struct $name:ident $(<$lifetime:lifetime>)? as $prefix:literal {
         $($(#[$column_doc:meta])* $column:ident: $element:ty,)+
     }) => {
         $(#[$doc])*
         pub(super) struct $name $(<$lifetime>)? {
-            $($(#[$column_doc])* pub(super) $column: Vec<$element>,)+
+            $($(#[$column_doc])* $column: Vec<$element>,)+
         }
 
         impl $(<$lifetime>)? $name $(<$lifetime>)? {
+            pub(super) const PARAMETERS: &'static [&'static str] = &[$(concat!($prefix, stringify!($column))),+];
+
             fn with_capacity(rows: usize) -> Self {
                 Self {
                     $($column: Vec::with_capacity(rows),)+
                 }
             }
+
+            pub(super) fn bind(self, statement: Statement) -> Statement {
+                statement$(.bind(self.$column))+
+            }
         }
     };
 }
+
+pub(super) type Statement = Query<'static, Postgres, PgArguments>;
 
 pub(super) struct BatchColumns<'a> {
     pub(super) records: Records<'a>,
@@ -47,7 +58,7 @@ pub(super) struct BatchColumns<'a> {
 }
 
 columns! {
-    struct Records<'a> {
+    struct Records<'a> as "r_" {
         partner: PartnerId,
         key: Uuid,
         /// Record numbers in key order.
@@ -59,17 +70,19 @@ columns! {
     }
 }
 
-/// Wallets that change.
-pub(super) struct Wallets<'a> {
-    pub(super) partner: Vec<PartnerId>,
-    pub(super) currency: Vec<&'a str>,
-    /// Sum and number of movements per wallet; empty unless there are movements and all of them are debits.
-    pub(super) amount: Vec<i64>,
-    pub(super) entries: Vec<i64>,
+columns! {
+    /// Wallets that change.
+    struct Wallets<'a> as "w_" {
+        partner: PartnerId,
+        currency: &'a str,
+        /// Sum and number of movements per wallet; empty unless there are movements and all of them are debits.
+        amount: i64,
+        entries: i64,
+    }
 }
 
 columns! {
-    struct Movements<'a> {
+    struct Movements<'a> as "m_" {
         record: i32,
         wallet: i32,
         transaction: TransactionId,
@@ -85,7 +98,7 @@ columns! {
 
 columns! {
     /// New orders.
-    struct Orders<'a> {
+    struct Orders<'a> as "o_" {
         record: i32,
         order: OrderId,
         status: &'static str,
@@ -105,7 +118,7 @@ columns! {
 
 columns! {
     /// Sorted by stock id.
-    struct Allocations {
+    struct Allocations as "a_" {
         record: i32,
         chunk: i32,
         stock: StockId,
@@ -116,7 +129,7 @@ columns! {
 }
 
 columns! {
-    struct Events {
+    struct Events as "e_" {
         record: i32,
         feed: i32,
         order: OrderId,
@@ -224,25 +237,23 @@ impl<'a> Records<'a> {
 
 impl<'a> Wallets<'a> {
     fn of(wallets: Vec<WalletColumns<'a>>, movements: &Movements<'_>) -> Self {
-        let (mut amount, mut entries) = (Vec::new(), Vec::new());
+        let mut columns = Self::with_capacity(wallets.len());
         if !movements.amount.is_empty() && movements.amount.iter().all(|amount| *amount < 0) {
-            amount.resize(wallets.len(), 0_i64);
-            entries.resize(wallets.len(), 0);
+            columns.amount.resize(wallets.len(), 0);
+            columns.entries.resize(wallets.len(), 0);
             let moved = movements.wallet.iter().zip(&movements.amount);
             for (index, minor) in
                 moved.filter_map(|(position, minor)| Some((position_to_index(*position)?, minor)))
             {
-                amount[index] = amount[index].saturating_add(*minor);
-                entries[index] += 1;
+                columns.amount[index] = columns.amount[index].saturating_add(*minor);
+                columns.entries[index] += 1;
             }
         }
-        let (partner, currency) = wallets.into_iter().unzip();
-        Self {
-            partner,
-            currency,
-            amount,
-            entries,
+        for (partner, currency) in wallets {
+            columns.partner.push(partner);
+            columns.currency.push(currency);
         }
+        columns
     }
 }
 
