@@ -7,7 +7,7 @@ use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::category::Category;
 
-use super::database::Database;
+use vouchsafe_database::database::Database;
 
 /// Result of creating or replacing a category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 
-use super::database::Database;
+use vouchsafe_database::database::Database;
 
 /// Room for a hundred attempts of a partner at one check, of which the newest decided one counts.
 const MAX_OBSERVATIONS: usize = 200;

@@ -20,7 +20,7 @@ use vouchsafe_domain::ids::{ChangeRequestId, PartnerId};
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName};
 
 use self::trail::{audit_change, find_partner};
-use super::database::{Database, Statement};
+use vouchsafe_database::database::{Database, Statement};
 use vouchsafe_operators::grants::Grants;
 
 /// Until then a confirmed request is being carried out, and is not confirmed again. Longer than a change takes.

@@ -12,7 +12,7 @@ use vouchsafe_domain::product::Sku;
 use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
 
-use super::batcher::{BatchOp, BatchResponse, request_index};
+use vouchsafe_database::batcher::{BatchOp, BatchResponse, request_index};
 
 /// A request for the codes of an order.
 #[derive(Debug, Clone)]

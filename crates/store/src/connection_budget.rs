@@ -2,7 +2,7 @@
 
 use vouchsafe_database::error::StoreError;
 
-use super::database::Database;
+use vouchsafe_database::database::Database;
 
 /// Connections that this node needs, and those that the server has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct ConnectionBudget {
     pub available: u32,
 }
 
-/// See [`super::PgStore::connection_budget`].
+/// See [`super::store::PgStore::connection_budget`].
 pub(super) async fn load(database: &Database, lanes: u16) -> Result<ConnectionBudget, StoreError> {
     let per_node = database.connection_settings().total(lanes) + u32::from(database.watches_primary());
     let server = sqlx::query!(

@@ -20,8 +20,8 @@ use vouchsafe_security::vault::grant_key::Grant;
 
 pub use self::retention::ENDED_DAYS;
 use super::access::{LoadedAccess, read_rows};
-use super::database::{Database, Statement};
 use super::partners;
+use vouchsafe_database::database::{Database, Statement};
 use vouchsafe_operators::grants::{Grants, StoredGrant};
 
 /// Maximum of live credentials per partner (contract §3). Leaves room for overlapping rotations on several systems.

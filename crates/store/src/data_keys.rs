@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 use vouchsafe_security::vault::data_key::{DataKey, KeyId, KeyPurpose, WrappedKey};
 use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKeyId, WrappingKeys};
 
-use super::database::Database;
+use vouchsafe_database::database::Database;
 use vouchsafe_domain::audit_action::AuditAction;
 
 /// Keys are wrapped before the table is locked, and again if another session has changed it meanwhile.

@@ -7,10 +7,10 @@ use vouchsafe_database::error::StoreError;
 use vouchsafe_database::server_check::check_server;
 use vouchsafe_security::environment::Environment;
 
-use super::database::Database;
-use super::error::{describe, is_transient};
-use super::schema::{self, SchemaMismatch};
 use super::service_role::{self, ExcessRight};
+use vouchsafe_database::database::Database;
+use vouchsafe_database::error::{describe, is_transient};
+use vouchsafe_database::schema::{self, SchemaMismatch};
 
 /// Server settings without which an acknowledged commit may be lost.
 const DURABILITY_SETTINGS: [&str; 2] = ["fsync", "full_page_writes"];
@@ -66,7 +66,7 @@ impl PrepareError {
     }
 }
 
-/// See [`super::PgStore::prepare`].
+/// See [`super::store::PgStore::prepare`].
 pub(super) async fn prepare(database: &Database, expected: Environment) -> Result<(), PrepareError> {
     let options = database.find_primary().await?;
     let checked = database.spawn(async move { check_server(&options).await.map_err(StoreError::from) });

@@ -14,7 +14,7 @@ use vouchsafe_domain::delivery::{CommittedEvents, WebhookEvent};
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::ids::{EventId, OrderId, PartnerId};
 
-use super::batcher::{BatchOp, BatchResponse, request_index};
+use vouchsafe_database::batcher::{BatchOp, BatchResponse, request_index};
 
 /// How long events stay in the feed and can be replayed (contract §3). Days.
 pub const FEED_DAYS: i32 = 30;

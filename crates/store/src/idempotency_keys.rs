@@ -5,7 +5,7 @@ use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
 
-use super::database::Database;
+use vouchsafe_database::database::Database;
 
 /// Pages of a statement. They have up to 8,000 keys with short responses.
 const STATEMENT_PAGES: i64 = 128;

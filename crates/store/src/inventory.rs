@@ -25,9 +25,9 @@ use vouchsafe_domain::stock::{CHUNK_VOUCHERS, ClaimedChunk, ClaimedStock, StockR
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
 use self::claim::{ChunkRow, Claim, ClaimColumns, ClaimTotal, earliest_valid_date};
-use super::batcher::request_index;
 use super::node_identity::NodeIdentity;
 use super::stock_demands::{self, demand_validity};
+use vouchsafe_database::batcher::request_index;
 
 /// Bounds the time of one claim in a round.
 const MAX_CHUNKS: usize = 32;

@@ -16,11 +16,11 @@ use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::store_error::{CommitError, Unavailable};
 
 use super::commit::{Fence, commit_batch};
-use super::connection_pool::timeout_error;
 use super::continuity::{self, ServerIdentity};
-use super::error::{commit_error, describe, is_read_only, unavailable};
 use super::idempotency_keys;
 use super::node_identity::NodeIdentity;
+use vouchsafe_database::connection_pool::timeout_error;
+use vouchsafe_database::error::{commit_error, describe, is_read_only, unavailable};
 
 /// Deadline of a statement on a lane's connection. Longer than every server-side timeout, so only a dead connection reaches it;
 /// then the connection is dropped and the fence decides the outcome.

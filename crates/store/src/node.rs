@@ -27,12 +27,8 @@ use vouchsafe_domain::voucher::StockVoucher;
 use vouchsafe_domain::wallet::Wallet;
 use vouchsafe_security::rate_limiter::RateLimiter;
 
-use super::batcher::{Batcher, BatcherKind};
 use super::codes::{CodeRetrieval, RetrievalOutcome, RetrieveCodesOp};
-use super::connection_class::ConnectionClass;
-use super::connection_pool::timeout_error;
 use super::credentials::Credentials;
-use super::database::Database;
 use super::events::{FeedPage, FeedPosition, FeedRequest, ReadFeedsOp};
 use super::lane::PgLane;
 use super::node_identity::{self, EndedRegistration, LEASE_S, NodeIdentity};
@@ -44,6 +40,10 @@ use super::shared_limits::SharedLimits;
 use super::stock_claims::ClaimStockOp;
 use super::wallets::ReadWalletsOp;
 use super::{cap_usage, idempotency_keys, inventory, orders, payouts, stock, stock_demands, wallets};
+use vouchsafe_database::batcher::{Batcher, BatcherKind};
+use vouchsafe_database::connection_class::ConnectionClass;
+use vouchsafe_database::connection_pool::timeout_error;
+use vouchsafe_database::database::Database;
 use vouchsafe_operators::grants::Grants;
 
 /// How long a start waits for a lane on which a batch of its predecessor still runs. Longer than the statement timeout.

@@ -4,8 +4,8 @@ use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::node::NodeRow;
 
-use super::database::Database;
 use super::node_identity::NodeIdentity;
+use vouchsafe_database::database::Database;
 
 /// The nodes of the deployment.
 #[derive(Debug, Clone)]

@@ -17,8 +17,8 @@ use vouchsafe_domain::order::{
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
 
-use super::batcher::{BatchOp, BatchResponse, request_index};
-use super::database::Database;
+use vouchsafe_database::batcher::{BatchOp, BatchResponse, request_index};
+use vouchsafe_database::database::Database;
 
 #[derive(Debug, thiserror::Error)]
 #[error("order {order_id} has an invalid {column}")]

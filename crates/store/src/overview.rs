@@ -5,7 +5,7 @@ use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::overview::OpenWork;
 use vouchsafe_domain::webhook::FAILING_THRESHOLD;
 
-use super::PgStore;
+use super::store::PgStore;
 
 impl PgStore {
     /// Counts waiting orders, payouts, changes, purchases, drifts and endpoints, and nodes. Reads partial

@@ -21,7 +21,7 @@ use vouchsafe_domain::stored::StoredText;
 use vouchsafe_security::vault::grant_key::{Grant, PartnerTerms};
 
 use super::cap_usage;
-use super::database::{Database, Statement};
+use vouchsafe_database::database::{Database, Statement};
 use vouchsafe_operators::grants::{Grants, StoredGrant};
 
 /// Selects partners with the rest of a statement.

@@ -11,7 +11,7 @@ use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutSearch, PayoutStatus};
 
-use super::database::{Database, Statement};
+use vouchsafe_database::database::{Database, Statement};
 
 /// Reads the payouts that meet a condition.
 macro_rules! select_payouts {

@@ -17,7 +17,7 @@ use vouchsafe_domain::product::{
     Redemption, SupplyRoute,
 };
 
-use super::database::Database;
+use vouchsafe_database::database::Database;
 
 /// Result of creating or replacing a product.
 #[derive(Debug, Clone, PartialEq)]

@@ -21,8 +21,8 @@ use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 
 pub use self::writes::PurchaseWrites;
 use self::writes::WritePurchases;
-use super::batcher::{Batcher, BatcherKind};
-use super::database::Database;
+use vouchsafe_database::batcher::{Batcher, BatcherKind};
+use vouchsafe_database::database::Database;
 
 /// Selects [`Purchase`]s with the rest of a statement.
 macro_rules! select_purchases {

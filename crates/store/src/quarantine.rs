@@ -12,8 +12,8 @@ use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::VoucherId;
 
 use super::continuity;
-use super::database::Database;
 use super::stock::{CodeMatch, void_rows};
+use vouchsafe_database::database::Database;
 
 pub use self::release::{ReleaseGround, ReleaseOutcome, ReleasedPart, StockRelease};
 

@@ -8,8 +8,8 @@ use vouchsafe_domain::limits::{Limit, RequestClass};
 use vouchsafe_security::rate_limiter::WindowKey;
 use vouchsafe_security::shared_window::UsageView;
 
-use super::batcher::{BatchOp, BatchResponse, request_index};
 use super::node_identity::NodeIdentity;
+use vouchsafe_database::batcher::{BatchOp, BatchResponse, request_index};
 
 /// Requests of this node to count, and whether to admit one more.
 #[derive(Debug, Clone)]

@@ -22,8 +22,8 @@ use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::{CodeId, OpenError, SealError, SealedBlob, Vault};
 
 use crate::data_keys::check_stored;
-use crate::database::Database;
 use crate::stock::sealed_blob;
+use vouchsafe_database::database::Database;
 
 /// Codes per transaction: some ten milliseconds of encryption and a commit of half a MiB.
 const MAX_CODES: usize = 1_000;

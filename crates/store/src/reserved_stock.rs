@@ -11,7 +11,7 @@ use vouchsafe_database::query::to_bigint;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 
-use super::database::Database;
+use vouchsafe_database::database::Database;
 
 /// Stock that is reserved for a purchase or for waiting orders.
 #[derive(Debug, Clone)]

@@ -15,7 +15,7 @@ use vouchsafe_domain::ids::{
 use vouchsafe_domain::product::parse_slug;
 use vouchsafe_domain::search::{ObjectKind, SearchResult};
 
-use super::database::Database;
+use vouchsafe_database::database::Database;
 
 /// Search over all kinds of objects.
 #[derive(Debug, Clone)]

@@ -24,10 +24,10 @@ use vouchsafe_security::rate_limiter::{RateLimitKey, RateLimitKeys, RateLimiter,
 use vouchsafe_security::shared_window::Admission;
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
 
-use super::batcher::{BatchOp as _, Batcher};
-use super::database::Database;
 use super::node_identity::NodeIdentity;
 use super::rate_limit_usage::{self, CountRequestsOp, UsageRequest, UsageResponse};
+use vouchsafe_database::batcher::{BatchOp as _, Batcher};
+use vouchsafe_database::database::Database;
 
 /// How long the other nodes take at most to learn of a node and to publish their counts, while the database
 /// answers in time: a round, and its duration.

@@ -26,7 +26,7 @@ use vouchsafe_security::vault::blind_index::BlindIndex;
 use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
 
-use super::database::Database;
+use vouchsafe_database::database::Database;
 
 pub use self::expire::ExpiryBatch;
 pub(super) use self::void::void_rows;

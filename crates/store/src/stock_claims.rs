@@ -4,9 +4,9 @@
 use sqlx::PgPool;
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
 
-use super::batcher::{BatchOp, BatchResponse};
 use super::inventory;
 use super::node_identity::NodeIdentity;
+use vouchsafe_database::batcher::{BatchOp, BatchResponse};
 
 /// Claims stock for a node; see [`super::inventory`].
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::ledger::transaction::Transaction;
 use vouchsafe_domain::money::{Amount, Currency};
 
-use super::database::Database;
+use vouchsafe_database::database::Database;
 
 #[derive(sqlx::FromRow)]
 struct TransactionRow {

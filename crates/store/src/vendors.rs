@@ -14,7 +14,7 @@ use vouchsafe_domain::vendor::{AdapterKind, Vendor};
 use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::SealedBlob;
 
-use super::database::{Database, Statement};
+use vouchsafe_database::database::{Database, Statement};
 
 /// Configuration of a vendor, as an operator sets it.
 #[derive(Debug, Clone)]

@@ -15,7 +15,7 @@ use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::store_error::Unavailable;
 
-use super::database::Database;
+use vouchsafe_database::database::Database;
 
 /// Space of the advisory locks of SKUs, among those of two numbers. Any otherwise unused number.
 const SKU_LOCKS: i32 = 0x5653_6b75;

@@ -6,7 +6,7 @@ use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::wallet::Wallet;
 
-use super::batcher::{BatchOp, BatchResponse, request_index};
+use vouchsafe_database::batcher::{BatchOp, BatchResponse, request_index};
 
 #[derive(Debug, Clone)]
 pub(super) struct ReadWalletsOp;

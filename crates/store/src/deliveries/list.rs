@@ -10,9 +10,9 @@ use vouchsafe_domain::delivery::view::{DeliveryFilter, DeliveryState, DeliveryVi
 use vouchsafe_domain::delivery::{DeliveryAttempt, WebhookEvent};
 use vouchsafe_domain::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
 
-use crate::database::Statement;
 use crate::deliveries::DeliveryLog;
 use crate::events::find_event;
+use vouchsafe_database::database::Statement;
 
 /// Selects deliveries with the rest of a statement. `next_at = 'infinity'` marks a delivery that waits for an earlier one; it
 /// reads as null.

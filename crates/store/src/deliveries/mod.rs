@@ -38,9 +38,9 @@ use vouchsafe_domain::ids::WebhookId;
 use vouchsafe_domain::store_error::Unavailable;
 
 use self::endpoint::LeaseHolder;
-use super::database::Database;
 use super::node::PgNode;
 use super::node_identity::NodeIdentity;
+use vouchsafe_database::database::Database;
 
 pub(super) use flush::make_waiting_due;
 pub use lease::{DueEndpoint, EndpointRoster};

@@ -16,8 +16,8 @@ use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::purchase::view::{LastResponse, PurchaseFilter, PurchaseState, PurchaseView};
 
-use crate::database::Statement;
 use crate::purchases::Purchases;
+use vouchsafe_database::database::Statement;
 
 /// Result of ending a purchase.
 #[derive(Debug, Clone, PartialEq)]

@@ -23,7 +23,7 @@ use vouchsafe_domain::store_error::Unavailable;
 use super::NewPurchase;
 use super::answers::PurchaseUpdate;
 use super::claims::CLAIM_S;
-use crate::batcher::{BatchOp, BatchResponse, Batcher};
+use vouchsafe_database::batcher::{BatchOp, BatchResponse, Batcher};
 
 /// Writes the steps of purchases for a node.
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@ use vouchsafe_domain::reconciliation::DriftKind;
 use vouchsafe_domain::reconciliation::drift::{Drift, DriftFilter, DriftResolution, ResolveDriftRequest};
 
 use super::row::StoredTerms;
-use crate::database::Database;
+use vouchsafe_database::database::Database;
 
 /// Runs a statement that returns drifts; `$before` and `$after` enclose the columns.
 macro_rules! query_drifts {

@@ -36,7 +36,7 @@ use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::reconciliation::RecordLine;
 use vouchsafe_domain::reconciliation::result::RecordsSource;
 
-use super::database::Database;
+use vouchsafe_database::database::Database;
 
 pub use self::drifts::Drifts;
 pub use self::schedule::{ClaimedDay, ReconciliationStatus};
@@ -167,7 +167,7 @@ async fn load_and_compare(
     }
     match tokio::time::timeout(DEADLINE, compare(connection, run)).await {
         Ok(compared) => compared.map(|()| ReconciliationOutcome::Completed),
-        Err(_) => Err(super::connection_pool::timeout_error(DEADLINE)),
+        Err(_) => Err(vouchsafe_database::connection_pool::timeout_error(DEADLINE)),
     }
 }
 

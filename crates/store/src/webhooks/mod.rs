@@ -18,7 +18,7 @@ use vouchsafe_domain::event_kind::{EventKind, EventKinds};
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::{DisabledReason, FAILING_THRESHOLD, Webhook, WebhookFilter};
 
-use super::database::{Database, Statement};
+use vouchsafe_database::database::{Database, Statement};
 
 pub use change::WebhookSecretRotation;
 pub use put::{PutWebhookOutcome, PutWebhookRequest};
