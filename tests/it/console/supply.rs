@@ -1,7 +1,7 @@
 //! Stock, vendors, webhooks and operators in the console.
 
 use serde_json::json;
-use vouchsafe_test_harness::{Operator, WAIT_TIMEOUT, eventually, id_of, json_of, shared, text_of, unique};
+use vouchsafe_test_harness::{Operator, json_of, shared, text_of, unique};
 
 use super::{Browser, forms};
 use crate::approvals::add_manual_product_under_approval;
@@ -9,7 +9,7 @@ use crate::approvals::add_manual_product_under_approval;
 const CODE: &str = "CNRYSTOCK";
 
 #[tokio::test]
-async fn stock_is_imported_and_voided_without_showing_a_code() {
+async fn import_reports_rows_and_shows_no_code() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(0).await;
     let page = format!("/products/{}", sale.product_id);
@@ -49,27 +49,6 @@ async fn stock_is_imported_and_voided_without_showing_a_code() {
     assert!(
         levels.contains("<td class=\"number\">25.00 USD</td><td class=\"number\">2</td>"),
         "{levels}"
-    );
-
-    let one = format!("code,pin\n{CODE}-{}-1,1", sale.product_id);
-    let fields = [("denomination", ""), ("codes", &one), ("reason", "leaked")];
-    let voided = browser.submit(&format!("{page}/void"), &fields).await;
-    assert_eq!(voided.status, 200);
-    assert!(
-        text_of(&voided).contains("<dt>Voided</dt><dd>1</dd>"),
-        "{}",
-        text_of(&voided)
-    );
-    let fields = [("denomination", "25"), ("codes", ""), ("reason", "recalled")];
-    let voided = browser.submit(&format!("{page}/void"), &fields).await;
-    assert!(
-        text_of(&voided).contains("<dt>Voided</dt><dd>1</dd>"),
-        "{}",
-        text_of(&voided)
-    );
-    assert!(
-        browser.read(&page).await.contains("stock.void"),
-        "the trail has it"
     );
 }
 
@@ -113,7 +92,7 @@ async fn vendor_is_changed_and_its_credential_is_not_shown_again() {
 }
 
 #[tokio::test]
-async fn webhook_is_found_and_its_deliveries_are_retried() {
+async fn webhook_is_shown_escaped_and_a_range_is_sent_again() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("100").await;
     let sale = operator.add_stocked_product(1).await;
@@ -128,50 +107,16 @@ async fn webhook_is_found_and_its_deliveries_are_retried() {
         )
         .await
         .unwrap();
-    let webhook = json_of(&created)["webhook_id"].as_str().unwrap().to_owned();
-    let order = id_of(&json_of(&partner.order(&sale, 1).await));
+    let page = format!("/webhooks/{}", json_of(&created)["webhook_id"].as_str().unwrap());
+    partner.order(&sale, 1).await;
     let mut browser = Browser::of(shared());
-    let list = browser
-        .read(&format!("/webhooks?partner_id={}", partner.partner_id))
-        .await;
-    let page = format!("/webhooks/{webhook}");
-    assert!(list.contains(&page), "{list}");
-    let attempts = format!("/deliveries?order_id={order}");
-    eventually("a failed delivery", WAIT_TIMEOUT, async || {
-        let found = Browser::of(shared()).read(&attempts).await;
-        found.contains("connection").then_some(())
-    })
-    .await;
-    let shown = browser.submit_and_follow(&format!("{page}/retry"), &[]).await;
-    assert!(
-        shown.contains("attempted now") && shown.contains("\\u{202e}"),
-        "{shown}"
-    );
-    let delivery = browser.read(&attempts).await;
-    let delivery = delivery
-        .split("href=\"/deliveries/dlv_")
-        .nth(1)
-        .unwrap()
-        .split('"')
-        .next()
-        .unwrap()
-        .to_owned();
-    let delivery = format!("/deliveries/dlv_{delivery}");
-    let shown = browser.read(&delivery).await;
-    assert!(
-        shown.contains("connection") && shown.contains("order.delivered") && shown.contains(&order),
-        "the attempts and the payload: {shown}"
-    );
     let range = [("from", "2020-01-01T00:00:00Z"), ("to", "")];
     let shown = browser
         .submit_and_follow(&format!("{page}/replay-range"), &range)
         .await;
-    assert!(shown.contains("The events are sent again."), "{shown}");
-    let replayed = browser.submit(&format!("{delivery}/replay"), &[]).await;
     assert!(
-        replayed.status == 303 || replayed.status == 409,
-        "{}",
-        text_of(&replayed)
+        shown.contains("The events are sent again.") && shown.contains("\\u{202e}"),
+        "{shown}"
     );
 }
 
