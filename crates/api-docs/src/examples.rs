@@ -1,21 +1,32 @@
 //! Example bodies in the documents of both listeners.
 
 use serde_json::{Value, json};
+use time::macros::datetime;
+use vouchsafe_domain::catalogue::Catalogue;
+use vouchsafe_domain::product::Product;
+use vouchsafe_wire::operator::products::ProductRequest;
 
-/// The fields of a product that partners and operators see.
-pub(super) fn product() -> Value {
+/// The definition of a product.
+pub(super) fn product_request() -> Value {
     json!({
-        "product_id": "amzn-us",
         "name": "Amazon.com gift card",
         "brand": "amazon",
         "category_id": "retail",
         "vendor": "mock",
         "currency": "USD",
         "countries": ["US"],
-        "denominations": [25.0, 50.0],
-        "denomination_range": null,
+        "denominations": [25, "50.00"],
         "expiry_policy": { "type": "MONTHS_FROM_ISSUE", "value": 12 },
         "redemption": { "instructions": "Enter the code at checkout.", "terms": "Not redeemable for cash." },
-        "updated_at": "2026-11-20T12:00:00.123456Z",
+        "route": "stock",
     })
+}
+
+/// The product of that definition: a field with a default needs no example of its own. `None` if the definition is not valid, which
+/// the tests of the documents do not permit.
+pub(super) fn product() -> Option<Product> {
+    let request: ProductRequest = serde_json::from_str(&product_request().to_string()).ok()?;
+    let changed_at = datetime!(2026-11-20 12:00:00.123456 UTC);
+    let product = request.into_product("amzn-us".parse().ok()?, &Catalogue::default(), changed_at);
+    product.ok()
 }

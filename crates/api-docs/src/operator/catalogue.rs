@@ -20,11 +20,7 @@ pub(super) fn catalogue() -> [Operation; catalogue::OPERATIONS.len()] {
             .ok("The product.", product()),
         describe(catalogue::PUT_PRODUCT, "Replaces all fields; omitted ones get their default. Brand and currency cannot change after stock was \
              imported, `code_case` not after stock of the brand was; it is the same for all products of a brand.")
-            .json_body(json!({
-                "name": "Amazon.com gift card", "brand": "amazon", "category_id": "retail", "vendor": "mock", "currency": "USD",
-                "countries": ["US"], "denominations": [25, "50.00"], "expiry_policy": { "type": "MONTHS_FROM_ISSUE", "value": 12 },
-                "redemption": { "instructions": "Enter the code at checkout." }, "route": "stock",
-            }))
+            .json_body(examples::product_request())
             .responses([(200, "Replaced.", product()), (201, "Created.", product())]),
     ]
 }
@@ -34,14 +30,5 @@ fn category() -> Value {
 }
 
 fn product() -> Value {
-    let mut product = examples::product();
-    product["route"] = "stock".into();
-    product["approval"] = "rule".into();
-    product["returnable"] = false.into();
-    product["code_identity"] = "code".into();
-    product["code_case"] = "exact".into();
-    product["min_validity_days"] = 0.into();
-    product["low_stock_at"] = 20.into();
-    product["discontinued"] = false.into();
-    product
+    json!(examples::product())
 }

@@ -1,7 +1,11 @@
 //! OpenAPI operations of `/categories` and `/products`.
 
 use serde_json::{Value, json};
+use vouchsafe_domain::money::Money;
+use vouchsafe_domain::product::{Product, Sku};
+use vouchsafe_domain::stock::FreeVouchers;
 use vouchsafe_wire::partner::operations;
+use vouchsafe_wire::partner::products::ProductBody;
 
 use super::describe;
 use crate::examples;
@@ -25,16 +29,21 @@ pub(super) fn catalogue() -> Vec<Operation> {
 }
 
 fn product_with_stock() -> Value {
-    let mut product = product();
-    product["stock"] = json!([
-        { "denomination": 25.0, "availability": "IN_STOCK" },
-        { "denomination": 50.0, "availability": "LOW_STOCK" },
-    ]);
-    product
+    show_product(|product, free| json!(ProductBody::with_stock(product, free)))
 }
 
 fn product() -> Value {
-    let mut product = examples::product();
-    product["availability"] = "IN_STOCK".into();
-    product
+    show_product(|product, free| json!(ProductBody::of(product, free)))
+}
+
+fn show_product(show: impl Fn(&Product, &FreeVouchers) -> Value) -> Value {
+    let Some(product) = examples::product() else {
+        return Value::Null;
+    };
+    let sku = |denomination: &Money| Sku {
+        product_id: product.product_id.clone(),
+        denomination: denomination.amount,
+    };
+    let free = product.denominations.iter().map(sku).zip([100, 5]).collect();
+    show(&product, &free)
 }
