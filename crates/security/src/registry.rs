@@ -10,6 +10,8 @@
 //! | the address is on the partner's list, and on the credential's if it has one | [`AccessError::IpNotAllowed`] |
 //! | the partner is not suspended, or reads the codes of its orders | [`AccessError::PartnerSuspended`] |
 
+mod partner_access;
+
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,15 +21,11 @@ use std::time::Duration;
 use dashmap::DashMap;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::api_scope::{ApiScope, ApiScopes};
-use vouchsafe_domain::approval::ApprovalRule;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
-use vouchsafe_domain::limits::{Limits, RequestClass};
-use vouchsafe_domain::partner::Partner;
-use vouchsafe_domain::partner::caps::Caps;
-use vouchsafe_domain::scope::Scope;
+use vouchsafe_domain::limits::RequestClass;
 
+pub use self::partner_access::{PartnerAccess, PartnerStatus};
 use super::client_address::ClientAddress;
 use super::credential::{ApiKey, ApiKeyHash, ApiSecret, ApiSecretHash, Credential};
 use super::environment::Environment;
@@ -40,82 +38,6 @@ const ENDED_RETENTION: Duration = Duration::from_secs(3_600);
 /// Compared in place of an unknown key's hash, so that unknown keys take as long as known ones. No secret matches it:
 /// that would be a preimage of zero.
 const DUMMY_SECRET_HASH: ApiSecretHash = ApiSecretHash::from_bytes([0; 32]);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PartnerStatus {
-    Active,
-    /// Suspended by an operator. The codes that it has paid for stay readable unless the operator blocks those too.
-    Suspended {
-        codes_blocked: bool,
-    },
-}
-
-impl PartnerStatus {
-    /// Whether requests of this class are served.
-    const fn admits(self, class: RequestClass) -> bool {
-        match self {
-            Self::Active => true,
-            Self::Suspended { codes_blocked } => !codes_blocked && matches!(class, RequestClass::Vouchers),
-        }
-    }
-}
-
-/// The data of a partner that authentication and authorization need.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartnerAccess {
-    pub partner_id: PartnerId,
-    /// Display name.
-    pub name: String,
-    pub allowlist: Allowlist,
-    /// The products it may order; `None` allows all.
-    pub scope: Option<Arc<Scope>>,
-    pub status: PartnerStatus,
-    /// The partner's own rate limits.
-    pub limits: Limits,
-    /// Rate limits of all its credentials together.
-    pub ceilings: Limits,
-    /// How long after acceptance an order may be cancelled. Seconds.
-    pub cancel_window_s: u32,
-    /// When an order needs an operator's approval; `None` is never.
-    pub approval_rule: Option<Arc<ApprovalRule>>,
-    /// The partner's own caps; `None` leaves them to the settings, and empty ones exempt the partner from all.
-    pub caps: Option<Arc<Caps>>,
-}
-
-impl From<&Partner> for PartnerAccess {
-    fn from(partner: &Partner) -> Self {
-        Self {
-            partner_id: partner.partner_id,
-            name: partner.name.clone(),
-            allowlist: partner.allowlist.clone(),
-            scope: partner.catalogue.clone().map(Arc::new),
-            status: if partner.suspended {
-                PartnerStatus::Suspended {
-                    codes_blocked: partner.codes_blocked,
-                }
-            } else {
-                PartnerStatus::Active
-            },
-            limits: partner.limits,
-            ceilings: partner.ceilings,
-            cancel_window_s: partner.cancel_window_s,
-            approval_rule: partner.approval_rule.as_ref().map(|rule| Arc::new(rule.into())),
-            caps: partner.caps.clone().map(Arc::new),
-        }
-    }
-}
-
-impl PartnerAccess {
-    /// The caps that apply to the partner; `None` without any.
-    #[must_use]
-    pub fn effective_caps(&self, defaults: Option<&Arc<Caps>>) -> Option<Arc<Caps>> {
-        let caps = match (&self.caps, defaults) {
-            (Some(own), Some(defaults)) => Some(Arc::new(own.or(defaults))),
-            (own, defaults) => own.as_ref().or(defaults).cloned(),
-        };
-        caps.filter(|caps| !caps.is_empty())
-    }
-}
 
 /// Why authentication failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

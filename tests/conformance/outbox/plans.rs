@@ -1,5 +1,8 @@
 //! Query plans of the feed and the outbox: pages use the event number index, also under plans cached for few events.
 
+use std::ops::Range;
+
+use sqlx::AssertSqlSafe;
 use tokio::runtime::Handle;
 use vouchsafe_actors::delivery::outbox::{FlushRequest, LeaseAction, LeasedEndpoint, Outbox as _};
 use vouchsafe_actors::delivery::queue::ReadRequest;
@@ -95,6 +98,35 @@ impl Reader {
         let deliveries = deliveries.expect("the lease is held");
         (page.events.len(), deliveries.pending.len())
     }
+
+    /// Asserts that the plans since this position of the log read more than `rows.start` and at most `rows.end` rows.
+    fn assert_rows_read_since(&self, begin: usize, rows: Range<f64>, case: &str) {
+        let explained = plans(&self.subject.log()[begin..]);
+        let read: f64 = explained.iter().map(|plan| rows_read(&plan["Plan"])).sum();
+        assert!(
+            read > rows.start && read <= rows.end,
+            "{case}: read {read} rows: {explained:#?}"
+        );
+    }
+
+    /// Inserts deliveries 1 to `count` that wait, each with these times of its next attempt and of giving up.
+    async fn insert_waiting(&self, count: i64, next_at: &str, give_up_at: &str) {
+        let statement = format!(
+            "INSERT INTO deliveries (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, next_at, give_up_at, event_at)
+             SELECT $1, $2, i, gen_random_uuid(), gen_random_uuid(), 'WAITING', 1, {next_at}, {give_up_at}, now()
+               FROM generate_series(1, $3) AS i"
+        );
+        sqlx::query(AssertSqlSafe(statement))
+            .bind(build::partner(1).as_uuid())
+            .bind(self.webhook_id.as_uuid())
+            .bind(count)
+            .execute(self.subject.pool())
+            .await
+            .unwrap();
+        // As autovacuum does within a minute.
+        let analyzed = sqlx::query("ANALYZE deliveries").execute(self.subject.pool());
+        analyzed.await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -107,17 +139,11 @@ async fn next_events_are_read_by_number_under_early_plans() {
         }
         insert_events(&reader.subject, few + 1, TOTAL_EVENTS).await;
         for after in [1, TOTAL_EVENTS / 2, TOTAL_EVENTS - 10] {
-            let server = &reader.subject;
-            let begin = server.log().len();
+            let begin = reader.subject.log().len();
             let left = usize::try_from(TOTAL_EVENTS - after).unwrap();
             assert_eq!(reader.read(after).await, (left.min(PAGE), left.min(64)));
-            let explained = plans(&server.log()[begin..]);
-            let rows: f64 = explained.iter().map(|plan| rows_read(&plan["Plan"])).sum();
-            assert!(rows > 0.0, "no plan was logged");
-            assert!(
-                rows <= MAX_ROWS,
-                "{few} when planned, after {after}: read {rows} rows: {explained:#?}"
-            );
+            let case = format!("{few} when planned, after {after}");
+            reader.assert_rows_read_since(begin, 0.0..MAX_ROWS, &case);
         }
         reader.subject.remove().await;
     }
@@ -148,12 +174,7 @@ async fn lease_reads_one_of_many_endpoints() {
         }
         let begin = reader.subject.log().len();
         lease().await;
-        let explained = plans(&reader.subject.log()[begin..]);
-        let rows: f64 = explained.iter().map(|plan| rows_read(&plan["Plan"])).sum();
-        assert!(
-            rows > 0.0 && rows <= FEW_ROWS,
-            "read {rows} rows, analysed: {analysed}: {explained:#?}"
-        );
+        reader.assert_rows_read_since(begin, 0.0..FEW_ROWS, &format!("analysed: {analysed}"));
     }
     reader.subject.remove().await;
 }
@@ -164,30 +185,13 @@ async fn due_rows_of_a_long_backlog_are_read_page_by_page() {
     const ROWS: i64 = 5_000;
     let _log = lock_log().await;
     let reader = Reader::open(ROWS).await;
-    sqlx::query(
-        "INSERT INTO deliveries (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, next_at, give_up_at, event_at)
-         SELECT $1, $2, i, gen_random_uuid(), gen_random_uuid(), 'WAITING', 1, now(), now(), now() FROM generate_series(1, $3) AS i",
-    )
-    .bind(build::partner(1).as_uuid())
-    .bind(reader.webhook_id.as_uuid())
-    .bind(ROWS)
-    .execute(reader.subject.pool())
-    .await
-    .unwrap();
-    // As autovacuum does within a minute.
-    let analyzed = sqlx::query("ANALYZE deliveries").execute(reader.subject.pool());
-    analyzed.await.unwrap();
+    reader.insert_waiting(ROWS, "now()", "now()").await;
     let mut begin = 0;
     for _ in 0..READS_UNTIL_PLAN_IS_CACHED {
         begin = reader.subject.log().len();
         assert_eq!(reader.read(ROWS).await, (0, 64));
     }
-    let explained = plans(&reader.subject.log()[begin..]);
-    let rows: f64 = explained.iter().map(|plan| rows_read(&plan["Plan"])).sum();
-    assert!(
-        rows > 64.0 && rows <= MAX_ROWS,
-        "read {rows} rows: {explained:#?}"
-    );
+    reader.assert_rows_read_since(begin, 64.0..MAX_ROWS, "of 64 that are due");
     reader.subject.remove().await;
 }
 
@@ -198,20 +202,9 @@ async fn failing_endpoint_reads_no_more_than_it_attempts() {
     let _log = lock_log().await;
     let reader = Reader::open(3).await;
     insert_events(&reader.subject, 4, ROWS).await;
-    sqlx::query(
-        "INSERT INTO deliveries (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, next_at, give_up_at, event_at)
-         SELECT $1, $2, i, gen_random_uuid(), gen_random_uuid(), 'WAITING', 1, now() + interval '1 h',
-                now() + i * interval '1 s', now()
-           FROM generate_series(1, $3) AS i",
-    )
-    .bind(build::partner(1).as_uuid())
-    .bind(reader.webhook_id.as_uuid())
-    .bind(ROWS)
-    .execute(reader.subject.pool())
-    .await
-    .unwrap();
-    let analyzed = sqlx::query("ANALYZE deliveries").execute(reader.subject.pool());
-    analyzed.await.unwrap();
+    reader
+        .insert_waiting(ROWS, "now() + interval '1 h'", "now() + i * interval '1 s'")
+        .await;
     let request = || FlushRequest {
         lease_action: LeaseAction::Keep(Some(ReadRequest::Oldest {
             after: ROWS,
@@ -231,11 +224,6 @@ async fn failing_endpoint_reads_no_more_than_it_attempts() {
             .collect();
         assert_eq!(numbers, (1..=32).collect::<Vec<i64>>(), "those that end first");
     }
-    let explained = plans(&reader.subject.log()[begin..]);
-    let rows: f64 = explained.iter().map(|plan| rows_read(&plan["Plan"])).sum();
-    assert!(
-        rows > 32.0 && rows <= MAX_ROWS,
-        "read {rows} rows: {explained:#?}"
-    );
+    reader.assert_rows_read_since(begin, 32.0..MAX_ROWS, "of 32 that are due");
     reader.subject.remove().await;
 }
