@@ -63,7 +63,7 @@ struct JournalBench {
     journal: Journal,
     keys: Arc<IdempotencyKeys>,
     store: Arc<dyn Store>,
-    /// For importing stock; `None` if the store has unlimited stock.
+    /// Connections that import stock; `None` if the store has unlimited stock.
     pool: Option<PgPool>,
     chunks: Vec<ChunkId>,
     vouchers: VecDeque<StockVoucher>,

@@ -72,8 +72,8 @@ async fn load_changed(service: &JobState, changes: Vec<i64>) -> Result<(), Store
         missing.remove(&credential.credential_id);
         service.registry.upsert_credential(credential);
     }
-    // The service deletes rows of ended credentials only. Without its row, a credential that somebody has
-    // deleted could not be revoked.
+    // The service deletes rows of ended credentials only. Without its row, a credential that a database user
+    // has deleted could not be revoked.
     for credential_id in missing {
         service.registry.revoke(credential_id, service.clock.now());
     }

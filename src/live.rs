@@ -236,7 +236,7 @@ fn share(part: u32, whole: u32) -> f64 {
     (f64::from(part) / f64::from(whole)).min(1.0)
 }
 
-/// To the microsecond: a product with 1,000 would print digits that nobody measured.
+/// Milliseconds of whole microseconds: a product with 1,000 would print digits that no clock measured.
 fn millis(duration: Duration) -> f64 {
     let micros = u32::try_from(duration.as_micros()).unwrap_or(u32::MAX);
     f64::from(micros) / 1_000.0

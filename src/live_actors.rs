@@ -43,7 +43,7 @@ pub(crate) fn find_actor(service: &Service, kind: ActorKind, key: &str) -> Optio
     Some(actor)
 }
 
-/// Adds to the histories of the busiest actors and of those that somebody has looked at.
+/// Adds to the histories of the busiest actors and of those that an operator has looked at.
 pub(crate) fn record_actors(service: &Service, busiest: &LiveActors) {
     let histories = &service.live.actor_histories;
     histories.record(

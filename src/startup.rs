@@ -66,7 +66,7 @@ use vouchsafe_telemetry::refusal_counts::RefusalCounts;
 use vouchsafe_telemetry::refusal_log::RefusalLog;
 use vouchsafe_telemetry::security_events::SecurityEvents;
 
-/// For the threads that serve partners to start.
+/// Time limit for the threads that serve partners to start.
 const LISTENERS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Threads of the database runtime: lanes mostly wait.

@@ -5,7 +5,7 @@ use vouchsafe_test_harness::timing_verdict::Expectation;
 /// Differences that count, in nanoseconds.
 pub(super) struct Relevant {
     /// Between a key that exists and one that does not. A lookup that finds a key may take some nanoseconds
-    /// more or less: a key has 128 random bits, so that nobody finds one by trying.
+    /// more or less: a key has 128 random bits, too many to find one by trying.
     pub(super) lookup_ns: u32,
     /// Between the first and the last byte of a signature.
     pub(super) comparison_ns: u32,

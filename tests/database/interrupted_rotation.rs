@@ -37,7 +37,7 @@ impl FaultyKey {
         })
     }
 
-    /// With the previous master key loaded.
+    /// The wrapping keys with the previous master key.
     fn keys(self: &Arc<Self>) -> WrappingKeys {
         WrappingKeys::new(Arc::<Self>::clone(self), vec![Arc::new(master(OLD))])
     }

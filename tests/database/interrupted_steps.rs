@@ -105,7 +105,7 @@ const RELEASED: &str = "
      UNION ALL
     SELECT concat_ws(' ', 'audited', sum((after ->> 'vouchers')::bigint)) FROM audit_log WHERE action = 'stock.release'";
 
-/// As the command does: part after part of the same quarantine.
+/// Releases part after part of the same quarantine, as the command does.
 async fn release(options: PgConnectOptions) -> Result<(), StoreError> {
     let store = PgStore::open(options, Handle::current());
     let mut request = StockRelease {
@@ -277,7 +277,7 @@ async fn read_codes(database: &Database) -> BTreeSet<String> {
 
 const ENDPOINT: &str = "keyed hash of a URL";
 
-/// As the export to an endpoint does; appends what the endpoint receives.
+/// Exports to an endpoint, and appends to `received` what it receives.
 async fn export(options: PgConnectOptions, received: &Mutex<Vec<i64>>) -> Result<(), StoreError> {
     let audit_log = PgStore::open(options, Handle::current()).audit_log;
     let ExportLeaseOutcome::Leased(mut lease) = audit_log.lease_export(ENDPOINT).await? else {

@@ -14,7 +14,7 @@ pub(crate) async fn activate(operator: &mut Operator, code: &str) -> Value {
 }
 
 /// The requester of a token can know its text. Without the code of the confirming operator it is of no use, and the code is of none
-/// without the token: nobody holds both halves of a second operator.
+/// without the token: neither operator holds both.
 #[tokio::test]
 async fn token_of_another_operator_needs_the_code_of_the_confirming_operator() {
     let mut eyes = FourEyes::start();

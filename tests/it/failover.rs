@@ -49,7 +49,7 @@ impl Replicated {
         tokio::task::block_in_place(|| standby.return_as_standby(primary, "standby"));
     }
 
-    /// With the server first that is no primary at the start.
+    /// The URL of both servers, the one first that is no primary at the start.
     pub(crate) fn url(&self) -> String {
         database_url([&self.standby, &self.primary])
     }

@@ -89,7 +89,7 @@ async fn idle_lane_sends_nothing_to_a_former_primary() {
     assert_eq!(count_payouts(&servers.standby).await, 6);
 }
 
-/// As after a failover to a standby that lags behind the start of the node.
+/// The standby of a failover lags behind the start of the node.
 #[tokio::test(flavor = "multi_thread")]
 async fn node_that_the_database_has_lost_says_so_and_registers_at_its_next_start() {
     let database = Database::create().await;

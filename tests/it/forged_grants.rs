@@ -1,4 +1,4 @@
-//! Rows that somebody with the service's database role has planted or changed: they grant nothing, are
+//! Rows that a user of the service's database role has planted or changed: they grant nothing, are
 //! security events, and `verify` finds them.
 
 use hyper::Method;
@@ -161,7 +161,7 @@ async fn planted_and_changed_rows_of_operators_grant_nothing() {
         .await;
     assert_eq!(redeemed.status, 401);
     wait_for_forged(&mut operator, before + 2).await;
-    // A role that nobody has given.
+    // A role that no admin has given.
     execute(
         &mut attacker,
         "UPDATE operators SET role = 'viewer' WHERE name = 'sam'".to_owned(),

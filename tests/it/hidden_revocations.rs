@@ -1,4 +1,4 @@
-//! Revocations of credentials whose rows, or audit entries, somebody with the service's database role has
+//! Revocations of credentials whose rows, or audit entries, a user of the service's database role has
 //! changed: all nodes apply them.
 
 use hyper::Method;
@@ -7,7 +7,7 @@ use vouchsafe_test_harness::{Operator, ServiceDatabase, expect_error};
 
 use crate::multi_node::{start_two_nodes, wait_for_status};
 
-/// A node finds a revoked credential by its key. Somebody who changes the key of the row must not keep the
+/// A node finds a revoked credential by its key. A database user who changes the key of the row must not keep the
 /// credential alive at the nodes that hear of its revocation from the database.
 #[tokio::test(flavor = "multi_thread")]
 async fn revocation_of_a_credential_with_a_changed_key_applies_at_all_nodes() {
@@ -37,7 +37,8 @@ async fn revocation_of_a_credential_with_a_changed_key_applies_at_all_nodes() {
     );
 }
 
-/// Nodes authenticate from memory. Somebody who deletes the row of a credential must not make it irrevocable.
+/// Nodes authenticate from memory. A database user who deletes the row of a credential must not
+/// make it irrevocable.
 #[tokio::test(flavor = "multi_thread")]
 async fn deleted_credential_is_revoked_at_all_nodes() {
     let [first, second] = start_two_nodes();

@@ -23,7 +23,7 @@ const MASTER_KEY: (&str, &str) = (
     "efefefefefefefefefefefefefefefefefefefefefefefefefefefefefefefef",
 );
 
-/// Free chunks of a hundred SKUs, and sales of the last day in their order. Neither has codes: nobody orders them.
+/// Free chunks of a hundred SKUs, and sales of the last day in their order. Neither has codes: no order takes them.
 const FILL: &str = "
     INSERT INTO chunks (product_id, denomination, first_stock_id, last_stock_id, cleared_epoch)
     SELECT '$product', 1 + i % 100, 100000000000 + i * 2, 100000000001 + i * 2, 0 FROM generate_series(1, $chunks) AS i;

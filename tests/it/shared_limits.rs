@@ -139,7 +139,7 @@ async fn rotations_of_a_family_are_capped_per_day_on_all_nodes_and_after_a_resta
     // A refused rotation revokes nothing.
     let mut newest_client = partner.with_credential(&newest);
     expect_success(&newest_client.get("/wallets").await, 200);
-    // The partner, or somebody with its secret, cannot use up the rotations of the operator.
+    // The partner, or a thief of its secret, cannot use up the rotations of the operator.
     let mut last = newest;
     for service in [&first, &second] {
         let mut operator = Operator::of(service);

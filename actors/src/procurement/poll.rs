@@ -25,7 +25,7 @@ const ROUND_ORDERS: usize = 256;
 /// Number of reservations per round, in equal shares for each SKU; bounds memory.
 const ROUND_RESERVATIONS: usize = 256;
 
-/// Of how many SKUs reserved stock is distributed concurrently: one that blocks delays few others.
+/// SKUs whose reserved stock a node distributes concurrently: one that blocks delays few others.
 const DISTRIBUTION_CONCURRENCY: usize = 8;
 
 /// How many orders advance concurrently: many share a commit, and their statements queue for the connections of jobs.

@@ -104,7 +104,7 @@ fn to_json_text(value: &impl Serialize) -> Result<String, sqlx::Error> {
     serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(error.into()))
 }
 
-/// For an action without a state before or after.
+/// State of an action that has none before or after.
 pub const NO_STATE: Option<&()> = None;
 
 /// The audit log and its checkpoints.

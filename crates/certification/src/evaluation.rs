@@ -21,7 +21,7 @@ pub const SAME_ORDER_WINDOW: Duration = Duration::minutes(10);
 /// How long after its delivery the codes of an order may be fetched again: longer than any sensible polling interval.
 pub const REFETCH_WINDOW: Duration = Duration::minutes(10);
 
-/// Of a check whose passed trial is no longer stored.
+/// Reason of a check that passed in a trial that is no longer stored.
 const FORMER_PASS: &str = "the check was passed before";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,7 +26,7 @@ pub struct TroubleArgs {
 /// Part of the report: a field of a response that holds a list.
 struct Section {
     heading: &'static str,
-    /// In the JSON report.
+    /// Its field in the JSON report.
     name: &'static str,
     route: Route,
     query: &'static str,

@@ -110,7 +110,7 @@ fn is_authenticated(options: &PgConnectOptions) -> bool {
 }
 
 struct ParsedUrl {
-    /// With everything but the addresses.
+    /// The URL without its addresses.
     shared: Url,
     /// Empty: libpq's default.
     addresses: Vec<ServerAddress>,

@@ -33,10 +33,10 @@ use super::boxed;
 use super::error::describe;
 use super::session::open;
 
-/// For a server to accept a connection and to answer.
+/// Time limit for a server to accept a connection and to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Between two questions to a primary that answers.
+/// Interval of questions to a primary that answers.
 const WATCH_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Between two questions to the other servers while the primary answers.

@@ -80,7 +80,7 @@ impl TestDeployment {
     /// when the service is ready.
     ///
     /// # Errors
-    /// With the end of the service's log if there is one.
+    /// The service did not start; the error has the end of its log if there is one.
     pub async fn start(program: &Path) -> anyhow::Result<Self> {
         let (http, admin) = free_addresses()?;
         let mut deployment = Self {

@@ -13,7 +13,7 @@ use crate::tally::run_history::LatencySample;
 
 const WINDOW: Duration = Duration::from_millis(100);
 
-/// At most so many windows after each pause.
+/// Maximum number of windows after each pause.
 const WINDOWS: u32 = 20;
 
 /// Orders due from 600 to 100 ms before a pause form the baseline.

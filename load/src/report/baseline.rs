@@ -96,7 +96,7 @@ impl Baseline {
     /// Checks before a run that every condition names a figure of each of these scenarios.
     ///
     /// # Errors
-    /// With the first figure that is missing.
+    /// A figure is missing; the error names the first one.
     pub fn check_figures(&self, conditions: &[Condition], scenarios: &[Option<&str>]) -> anyhow::Result<()> {
         for name in scenarios.iter().map(|name| name.unwrap_or(PLAIN_RUN)) {
             let run = self.run_of(name)?;

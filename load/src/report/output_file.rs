@@ -10,7 +10,7 @@ use anyhow::{Context as _, ensure};
 /// Checks that a file can be written, and that it is none of the files that the command reads.
 ///
 /// # Errors
-/// With the path and the reason.
+/// The error names the path and the reason.
 pub fn check_output_file(path: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
     let name = path.display();
     let target = resolve(path);
@@ -34,7 +34,7 @@ pub fn check_output_file(path: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
 /// Writes a file. A reader sees the old content or the new one, and a failure leaves the old one.
 ///
 /// # Errors
-/// With the path and the reason.
+/// The error names the path and the reason.
 pub fn write_output_file(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     let target = resolve(path);
     let written = if is_special(&target) {

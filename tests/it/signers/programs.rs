@@ -36,7 +36,7 @@ impl DocsWorkspace {
         Self { directory }
     }
 
-    /// With a service's credentials and the header file that the quick start creates from them.
+    /// A workspace with a service's credentials and the header file that the quick start creates from them.
     pub(crate) fn with_service(service: &Instance) -> Self {
         let workspace = Self::new();
         std::fs::copy(
