@@ -24,12 +24,12 @@ python_tool() {
     fi
 }
 
-# cargo_tool NAME VERSION: a Rust program.
+# cargo_tool NAME VERSION: a Rust program, not optimised: compiling it takes longer than all that it does here.
 cargo_tool() {
     local root=$tools/$1-$2
     if [ ! -x "$root/bin/$1" ]; then
         echo "== installing $1 $2" >&2
-        CARGO_TARGET_DIR=$tools/build cargo install --quiet --locked --version "$2" --root "$root" "$1"
+        CARGO_TARGET_DIR=$tools/build cargo install --quiet --locked --debug --version "$2" --root "$root" "$1"
     fi
 }
 

@@ -116,3 +116,12 @@ async fn defaults_of_the_role_change_nothing() {
     connection.close().await.unwrap();
     database.remove().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn role_that_may_not_migrate_prepares_a_migrated_sandbox() {
+    let database = Database::create().await;
+    schema::migrate(&database.options(), || ()).await.unwrap();
+    let store = PgStore::open(database.service_options(), Handle::current());
+    store.prepare(Environment::Sandbox).await.unwrap();
+    database.remove().await;
+}

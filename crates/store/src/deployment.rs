@@ -86,11 +86,12 @@ pub(super) async fn prepare(database: &Database, expected: Environment) -> Resul
         .run(|pool| async move { read_environment(&pool).await })
         .await?;
     check_environment(found, expected)?;
+    let mismatch = database.run(|pool| async move { schema::find_mismatch(&pool).await });
+    let mismatch = mismatch.await?;
     match expected {
         // The operator decides when the schema of a production database changes.
         Environment::Production => {
-            let mismatch = database.run(|pool| async move { schema::find_mismatch(&pool).await });
-            if let Some(mismatch) = mismatch.await? {
+            if let Some(mismatch) = mismatch {
                 return Err(mismatch.into());
             }
             let excess = database.run(|pool| async move { service_role::find_excess_right(&pool).await });
@@ -98,13 +99,15 @@ pub(super) async fn prepare(database: &Database, expected: Environment) -> Resul
                 return Err(excess.into());
             }
         }
-        Environment::Sandbox => {
+        // A role that may not migrate serves a database that its owner has migrated.
+        Environment::Sandbox if mismatch.is_some() => {
             let options = database.find_primary().await?;
             let report_wait = || tracing::info!("waiting for a migration by another program");
             database
                 .spawn(async move { schema::migrate(&options, report_wait).await })
                 .await?;
         }
+        Environment::Sandbox => {}
     }
     let found = database.run(move |pool| async move { claim_environment(&pool, expected).await });
     check_environment(Some(found.await?), expected)
