@@ -221,7 +221,7 @@ async fn page_offers_what_the_role_permits_and_the_api_enforces_it() {
     let mut admin = Operator::of(shared());
     let partner = admin.add_partner("1").await;
     let page = format!("/partners/{}", partner.partner_id);
-    for (role, offered) in [("viewer", 0), ("operator", 1), ("admin", 12)] {
+    for (role, offered) in [("viewer", 0), ("operator", 1), ("admin", 13)] {
         let (name, issued) = add_operator(&mut admin, role).await;
         let mut browser = Browser::of(shared()).with_token(issued["token"].as_str().unwrap());
         let html = browser.read(&page).await;

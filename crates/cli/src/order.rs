@@ -6,9 +6,11 @@ use clap::{Args, Subcommand};
 use vouchsafe_domain::order::filter::OrderSearch;
 use vouchsafe_wire::json::JsonObject;
 use vouchsafe_wire::operator::decision::ReasonRequest;
+use vouchsafe_wire::operator::erasure::ErasureRequest;
 use vouchsafe_wire::operator::orders::fulfil::{FulfilRequest, VoucherRequest};
 use vouchsafe_wire::operator::orders::{
-    APPROVE_ORDER, CANCEL_ORDER, FULFIL_ORDER, GET_ORDER, LIST_ORDER_EVENTS, REJECT_ORDER, SEARCH_ORDERS,
+    APPROVE_ORDER, CANCEL_ORDER, ERASE_ORDER, FULFIL_ORDER, GET_ORDER, LIST_ORDER_EVENTS, REJECT_ORDER,
+    SEARCH_ORDERS,
 };
 use vouchsafe_wire::operator::stock::voucher_list::ListPurpose;
 
@@ -48,6 +50,9 @@ pub enum Action {
     /// Cancel an order; vouchers whose codes were not retrieved are refunded.
     #[command(after_help = examples!["vouchsafe order cancel ORDER_ID --reason 'ordered twice'"])]
     Cancel(DecisionArgs),
+    /// Erase reference, metadata and reasons of a closed order. This cannot be undone.
+    #[command(after_help = examples!["vouchsafe order erase ORDER_ID --reason 'request of the buyer of 24 November'"])]
+    Erase(RequestArgs<OrderRef, ErasureRequest>),
     /// Fulfil an order with vouchers from a file. Can be repeated: no voucher is stored twice.
     #[command(after_help = examples![
         "vouchsafe order fulfil ORDER_ID vouchers.csv",
@@ -78,6 +83,7 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         Action::Approve(args) => args.send(APPROVE_ORDER, admin).await,
         Action::Reject(args) => args.send(REJECT_ORDER, admin).await,
         Action::Cancel(args) => args.send(CANCEL_ORDER, admin).await,
+        Action::Erase(args) => args.send(ERASE_ORDER, admin).await,
     }
 }
 

@@ -1,14 +1,16 @@
 //! `vouchsafe partner`: partners, their terms and certification.
 
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use vouchsafe_domain::certification::result::CheckState;
 use vouchsafe_domain::partner::PartnerFilter;
+use vouchsafe_wire::operator::erasure::{ErasureReport, ErasureRequest};
 use vouchsafe_wire::operator::partners::{
-    CHANGE_PARTNER, CREATE_PARTNER, GET_CERTIFICATION, GET_PARTNER, LIST_LIMIT_USE, LIST_PARTNERS,
-    NewPartner, PartnerPatch, RESTART_CERTIFICATION,
+    CHANGE_PARTNER, CREATE_PARTNER, ERASE_PARTNER, GET_CERTIFICATION, GET_PARTNER, LIST_LIMIT_USE,
+    LIST_PARTNERS, NewPartner, PartnerPatch, RESTART_CERTIFICATION,
 };
 
-use super::admin::{AdminClient, ListArgs, NO_BODY};
+use super::admin::{AdminClient, ListArgs, NO_BODY, RequestArgs};
 use super::examples::examples;
 use super::id::{ObjectRef as _, PartnerRef};
 use super::{CommandOutput, output};
@@ -70,6 +72,9 @@ pub enum Action {
     /// Resume a suspended partner.
     #[command(after_help = examples!["vouchsafe partner resume PARTNER_ID"])]
     Resume(PartnerRef),
+    /// Erase references, metadata, destinations and reasons of closed orders and decided payouts. This cannot be undone.
+    #[command(after_help = examples!["vouchsafe partner erase PARTNER_ID --reason 'end of the contract'"])]
+    Erase(RequestArgs<PartnerRef, ErasureRequest>),
 }
 
 #[derive(Debug, Args)]
@@ -111,11 +116,37 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         Action::Certification { partner, start_over } => {
             return certification(admin, &partner, start_over).await;
         }
+        Action::Erase(args) => return erase(admin, &args).await,
         Action::Set(args) => (args.partner, args.patch),
         Action::Suspend { partner, block_codes } => (partner, PartnerPatch::suspend(block_codes)),
         Action::Resume(partner) => (partner, PartnerPatch::resume()),
     };
     admin.send(partner.at(CHANGE_PARTNER), &patch).await
+}
+
+/// Erases part after part. An erasure that was interrupted is continued by the same command.
+async fn erase(
+    admin: &AdminClient,
+    args: &RequestArgs<PartnerRef, ErasureRequest>,
+) -> anyhow::Result<CommandOutput> {
+    let mut erased = ErasureReport::default();
+    loop {
+        let response = admin
+            .call(args.object.at(ERASE_PARTNER), Some(&args.request))
+            .await?;
+        let part: ErasureReport = serde_json::from_str(&response).context("unexpected response format")?;
+        erased.orders += part.orders;
+        erased.payouts += part.payouts;
+        if !part.has_more {
+            break;
+        }
+    }
+    let ErasureReport { orders, payouts, .. } = erased;
+    admin.show(serde_json::to_string(&erased)?, |_| {
+        Ok(format!(
+            "personal data of {orders} orders and {payouts} payouts was erased"
+        ))
+    })
 }
 
 async fn certification(

@@ -2,8 +2,9 @@
 
 use clap::Subcommand;
 use vouchsafe_domain::payout::PayoutSearch;
+use vouchsafe_wire::operator::erasure::ErasureRequest;
 use vouchsafe_wire::operator::payouts::{
-    FAIL_PAYOUT, GET_PAYOUT, LIST_PAYOUTS, PAY_PAYOUT, PayoutDecisionRequest, REJECT_PAYOUT,
+    ERASE_PAYOUT, FAIL_PAYOUT, GET_PAYOUT, LIST_PAYOUTS, PAY_PAYOUT, PayoutDecisionRequest, REJECT_PAYOUT,
 };
 
 use super::CommandOutput;
@@ -33,6 +34,9 @@ pub enum Action {
     /// Record a payout as failed; the money returns to the wallet.
     #[command(after_help = examples!["vouchsafe payout fail PAYOUT_ID --reason 'the bank sent it back' --reference bank-4711"])]
     Fail(DecisionArgs),
+    /// Erase destination, reference and reasons of a payout that is decided. This cannot be undone.
+    #[command(after_help = examples!["vouchsafe payout erase PAYOUT_ID --reason 'request of 24 November'"])]
+    Erase(RequestArgs<PayoutRef, ErasureRequest>),
 }
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
@@ -42,5 +46,6 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         Action::Pay(args) => args.send(PAY_PAYOUT, admin).await,
         Action::Reject(args) => args.send(REJECT_PAYOUT, admin).await,
         Action::Fail(args) => args.send(FAIL_PAYOUT, admin).await,
+        Action::Erase(args) => args.send(ERASE_PAYOUT, admin).await,
     }
 }

@@ -116,3 +116,7 @@ impl Input {
 /// Why an operator decides so, for the partner.
 pub(crate) const REASON: Input =
     Input::new("reason", "Reason", InputKind::Paragraph).hint("The partner sees it in the timeline.");
+
+/// Why an operator erases personal data.
+pub(crate) const AUDITED_REASON: Input = Input::new("reason", "Reason", InputKind::Paragraph)
+    .hint("The audit trail keeps it: do not repeat personal data.");

@@ -8,7 +8,7 @@ pub(crate) use vouchsafe_wire::column::{Column, col};
 use vouchsafe_wire::operation::Method;
 use vouchsafe_wire::operator::operation::{Operation, Route};
 
-pub(crate) use crate::input::{Input, InputKind, REASON, labels};
+pub(crate) use crate::input::{AUDITED_REASON, Input, InputKind, REASON, labels};
 use crate::json::Json;
 use crate::template::{fill_parts, placeholders};
 

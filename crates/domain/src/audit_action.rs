@@ -39,6 +39,8 @@ pub enum AuditAction {
     CancelOrder,
     #[strum(serialize = "order.fulfil")]
     FulfilOrder,
+    #[strum(serialize = "order.erase")]
+    EraseOrder,
     #[strum(serialize = "payout.pay")]
     PayPayout,
     #[strum(serialize = "payout.reject")]
@@ -47,6 +49,11 @@ pub enum AuditAction {
     FailPayout,
     #[strum(serialize = "payout.read")]
     ReadPayout,
+    #[strum(serialize = "payout.erase")]
+    ErasePayout,
+    /// Personal data of the partner's orders and payouts. The name is no `partner.`: what nodes hold of the partner stays as it is.
+    #[strum(serialize = "personal_data.erase")]
+    ErasePersonalData,
     #[strum(serialize = "purchase.end")]
     EndPurchase,
     #[strum(serialize = "stock.import")]

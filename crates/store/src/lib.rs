@@ -19,6 +19,7 @@ mod credentials;
 mod data_keys;
 mod deliveries;
 mod deployment;
+mod erasure;
 mod events;
 pub mod grants;
 mod idempotency_keys;
@@ -69,6 +70,7 @@ pub use deliveries::{
     DeliveryLog, DueEndpoint, EndpointRoster, MAX_REPLAYED, PartitionChanges, PgOutbox, ReplayOutcome,
 };
 pub use deployment::PrepareError;
+pub use erasure::{ErasedCount, ErasureOutcome, Erasures};
 pub use events::{FEED_DAYS, FeedPage, FeedPosition};
 pub use idempotency_keys::{KeySweep, StoredResponses};
 pub use key_rotation::{

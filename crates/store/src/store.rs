@@ -19,6 +19,7 @@ use super::credentials::Credentials;
 use super::data_keys::DataKeys;
 use super::deliveries::DeliveryLog;
 use super::deployment::{self, PrepareError};
+use super::erasure::Erasures;
 use super::idempotency_keys::StoredResponses;
 use super::nodes::Nodes;
 use super::orders::Orders;
@@ -49,6 +50,7 @@ pub struct PgStore {
     pub data_keys: DataKeys,
     pub deliveries: DeliveryLog,
     pub drifts: Drifts,
+    pub erasures: Erasures,
     /// The key of the rows that grant access. The other handles of a store share it.
     pub grants: Grants,
     pub nodes: Nodes,
@@ -116,6 +118,7 @@ impl PgStore {
             data_keys: DataKeys(database.clone()),
             deliveries: DeliveryLog(database.clone()),
             drifts: Drifts(database.clone()),
+            erasures: Erasures(database.clone()),
             nodes: Nodes(database.clone()),
             observations: Observations(database.clone()),
             operators: Operators::new(database.clone(), grants.clone()),

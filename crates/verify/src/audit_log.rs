@@ -179,11 +179,13 @@ pub(super) const DECISION_SCAN: Scan = sliced_scan! {
     "decisions",
     tables: ["audit_log"],
     with: "WITH decided AS MATERIALIZED (
-             SELECT 'ord_' || replace(o.order_id::text, '-', '') AS subject, 'order' AS kind, o.timeline
+             SELECT 'ord_' || replace(o.order_id::text, '-', '') AS subject, 'order' AS kind, o.timeline, o.partner_id,
+                    o.erased_at IS NOT NULL AS is_erased
                FROM orders AS o
-              WHERE o.timeline @> '[{\"by\": \"operator\"}]'
+              WHERE o.timeline @> '[{\"by\": \"operator\"}]' OR o.erased_at IS NOT NULL
               UNION ALL
-             SELECT 'po_' || replace(y.payout_id::text, '-', ''), y.amount::text, y.timeline FROM payouts AS y
+             SELECT 'po_' || replace(y.payout_id::text, '-', ''), y.amount::text, y.timeline, y.partner_id, y.erased_at IS NOT NULL
+               FROM payouts AS y
          ), decisions AS MATERIALIZED (
              SELECT d.subject,
                     CASE
@@ -207,7 +209,11 @@ pub(super) const DECISION_SCAN: Scan = sliced_scan! {
                         WHEN 'order.cancel' THEN 'ended'
                         ELSE (after ->> 'amount_minor') || ' ' || (after ->> 'status')
                     END AS verb,
-                    COALESCE(after ->> 'reason', '') AS reason,
+                    -- The trail keeps the reason of a decision whose order or payout was erased.
+                    CASE
+                        WHEN subject IN (SELECT d.subject FROM decided AS d WHERE d.is_erased) THEN ''
+                        ELSE COALESCE(after ->> 'reason', '')
+                    END AS reason,
                     count(*) AS entries
                FROM audit_log
               WHERE action IN ('order.approve', 'order.reject', 'order.cancel',
@@ -220,6 +226,17 @@ pub(super) const DECISION_SCAN: Scan = sliced_scan! {
            FROM decisions AS d
            FULL JOIN entries AS e USING (subject, verb, reason)
           WHERE d.decisions IS DISTINCT FROM e.entries",
+    "erasure.audited": "each erasure of personal data has an audit entry" =>
+        "SELECT d.subject
+           FROM decided AS d
+          WHERE d.is_erased
+            AND hashtext(d.subject) & ($2::integer - 1) = $1::integer
+            AND NOT EXISTS (
+                SELECT
+                  FROM audit_log AS a
+                 WHERE a.subject IN (d.subject, 'ptn_' || replace(d.partner_id::text, '-', ''))
+                   AND a.action IN ('order.erase', 'payout.erase', 'personal_data.erase')
+                )",
 };
 
 pub(super) const BOOKING_SCAN: Scan = sliced_scan! {

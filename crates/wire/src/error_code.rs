@@ -221,6 +221,9 @@ codes! {
     /// Another reconciliation with the vendor is in progress.
     ReconciliationInProgress = 409 "RECONCILIATION_IN_PROGRESS" true
         "Operators only: wait until it ends, then send the file again.";
+    /// The order is open, or the payout is pending: its texts are still needed.
+    NotClosed = 409 "NOT_CLOSED" false
+        "Operators only: wait until the order is closed or the payout is decided, or end it.";
     /// The payout is already paid or rejected.
     PayoutNotPending = 409 "PAYOUT_NOT_PENDING" false
         "Operators only: read the payout. The decision is final.";

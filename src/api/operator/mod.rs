@@ -17,6 +17,7 @@ mod credential_rotation;
 mod credentials;
 mod decision;
 mod endpoint;
+mod erasure;
 mod line_blocks;
 mod metrics;
 mod monitoring;

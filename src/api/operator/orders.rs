@@ -21,6 +21,7 @@ use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_orders};
 use crate::api::operator::OperatorState;
 use crate::api::operator::endpoint::bind;
+use crate::api::operator::erasure;
 use crate::api::partner::orders::not_found;
 use crate::api::path_id::Id;
 
@@ -32,6 +33,7 @@ pub(super) fn endpoints() -> [Endpoint; orders::OPERATIONS.len()] {
         bind(orders::APPROVE_ORDER, approve),
         bind(orders::REJECT_ORDER, reject),
         bind(orders::CANCEL_ORDER, cancel),
+        bind(orders::ERASE_ORDER, erasure::erase_order),
         bind(orders::FULFIL_ORDER, fulfil),
     ]
 }
@@ -51,7 +53,7 @@ async fn get(service: web::Data<OperatorState>, order_id: Id<OrderId>) -> ApiRes
     Ok(HttpResponse::Ok().json(order_body(&order)?))
 }
 
-async fn find(service: &OperatorState, order_id: &Id<OrderId>) -> Result<Order, ApiError> {
+pub(super) async fn find(service: &OperatorState, order_id: &Id<OrderId>) -> Result<Order, ApiError> {
     find_by_id(service, order_id.parse()?).await
 }
 

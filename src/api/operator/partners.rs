@@ -27,6 +27,7 @@ use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::OperatorState;
 use crate::api::operator::endpoint::bind;
+use crate::api::operator::erasure;
 use crate::api::operator::{certification, credentials};
 use crate::api::path_id::{Id, PathId as _};
 
@@ -38,6 +39,7 @@ pub(super) fn endpoints() -> [Endpoint; partners::OPERATIONS.len()] {
         bind(partners::CHANGE_PARTNER, change),
         bind(partners::GET_CERTIFICATION, certification::get),
         bind(partners::RESTART_CERTIFICATION, certification::restart),
+        bind(partners::ERASE_PARTNER, erasure::erase_partner),
         bind(partners::LIST_LIMIT_USE, credentials::list_limit_use),
     ]
 }

@@ -24,6 +24,7 @@ use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::OperatorState;
 use crate::api::operator::endpoint::bind;
+use crate::api::operator::erasure;
 use crate::api::path_id::{Id, PathId as _};
 
 pub(super) fn endpoints() -> [Endpoint; payouts::OPERATIONS.len()] {
@@ -39,6 +40,7 @@ pub(super) fn endpoints() -> [Endpoint; payouts::OPERATIONS.len()] {
         bind(payouts::FAIL_PAYOUT, |request| {
             decide(request, PayoutOutcome::Failed, ChangeKind::PayoutFail)
         }),
+        bind(payouts::ERASE_PAYOUT, erasure::erase_payout),
     ]
 }
 
@@ -61,7 +63,8 @@ async fn get(service: web::Data<OperatorState>, operator: Operator, payout_id: I
     let (partner_id, payout_id) = find(&service, &payout_id).await?;
     let payout = service.store.payouts.find(partner_id, payout_id).await?;
     let mut payout = payout.ok_or_else(PayoutId::not_found)?;
-    if operator.has_role(Role::Admin) {
+    // An erased destination is empty.
+    if operator.has_role(Role::Admin) && !payout.destination.sealed.is_empty() {
         let actor = operator.audit_actor();
         let key = sealed_key_id(&payout.destination.sealed);
         let vault = service.keyring.vault_with(key).await.map_err(|error| {
@@ -175,7 +178,7 @@ fn payout_body(payout: &Payout) -> Result<PayoutOfPartner<'_>, ApiError> {
     })
 }
 
-async fn find(service: &OperatorState, payout_id: &Id<PayoutId>) -> Result<(PartnerId, PayoutId), ApiError> {
+pub(super) async fn find(service: &OperatorState, payout_id: &Id<PayoutId>) -> Result<(PartnerId, PayoutId), ApiError> {
     let payout_id = payout_id.parse()?;
     let owner = service.store.payouts.find_owner(payout_id).await?;
     Ok((owner.ok_or_else(PayoutId::not_found)?, payout_id))

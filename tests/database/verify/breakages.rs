@@ -283,6 +283,10 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
         &["DELETE FROM audit_log WHERE action = 'order.cancel'"],
     ),
     (
+        "erasure.audited",
+        &["UPDATE orders SET erased_at = now() WHERE timeline IS NULL"],
+    ),
+    (
         "retrieval.audited",
         &["DELETE FROM audit_log WHERE action = 'codes.retrieve'"],
     ),

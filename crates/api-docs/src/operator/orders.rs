@@ -28,6 +28,10 @@ pub(super) fn orders() -> [Operation; orders::OPERATIONS.len()] {
              apply. A repeated call returns the same result.")
             .json_body(reason())
             .ok("The order after the decision.", refunded_order()),
+        describe(orders::ERASE_ORDER, "Removes reference, metadata and the reasons of the timeline of a closed order for ever. Vouchers, amounts, events and the \
+             audit trail stay. A repeated call changes nothing.")
+            .json_body(erasure_reason())
+            .ok("What was erased.", json!({ "orders": 1, "payouts": 0, "has_more": false })),
         describe(orders::FULFIL_ORDER, "Stores the given vouchers and delivers them to the order at once, whatever its vendor. A code is stored once, so \
              the call can be repeated. Accepts at most as many new vouchers as the order needs. If one is invalid, nothing \
              is stored and `details` lists all errors.")
@@ -37,6 +41,10 @@ pub(super) fn orders() -> [Operation; orders::OPERATIONS.len()] {
             }))
             .ok("Result.", json!({ "imported": 2, "duplicates": 0, "order": order() })),
     ]
+}
+
+pub(super) fn erasure_reason() -> Value {
+    json!({ "reason": "request of the buyer of 24 November" })
 }
 
 fn reason() -> Value {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use vouchsafe_wire::operator::{credentials, partners, wallets};
 
 use super::describe;
+use super::orders::erasure_reason;
 use crate::openapi::{Operation, ResponseHeader};
 use crate::partner::{example_certification, money};
 
@@ -29,6 +30,11 @@ pub(super) fn partners() -> [Operation; partners::OPERATIONS.len()] {
             .ok("The checks.", example_certification()),
         describe(partners::RESTART_CERTIFICATION, "Deletes the observations of the partner, so that every check is open again.")
             .no_content("The observations are deleted."),
+        describe(partners::ERASE_PARTNER, "Removes references, metadata, destinations and reasons of the partner's closed orders and decided payouts, for ever. \
+             Amounts, vouchers, events, the ledger and the audit trail stay. Orders are erased in parts, for some seconds: repeat the call while `has_more` is \
+             true.")
+            .json_body(erasure_reason())
+            .ok("What was erased.", json!({ "orders": 4000, "payouts": 12, "has_more": true })),
         describe(partners::LIST_LIMIT_USE, "For each live credential of the partner and each class of requests: the limit, and the requests that count against it now in the whole \
              deployment. A credential and those that came from it by rotation share their limits.")
             .list("The use of the limits.", json!({

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use vouchsafe_wire::operator::payouts;
 
 use super::describe;
+use super::orders::erasure_reason;
 use crate::openapi::Operation;
 
 pub(super) fn payouts() -> [Operation; payouts::OPERATIONS.len()] {
@@ -36,6 +37,13 @@ pub(super) fn payouts() -> [Operation; payouts::OPERATIONS.len()] {
         )
         .optional_json_body(decision())
         .ok("The payout after the decision.", decided_payout("FAILED")),
+        describe(
+            payouts::ERASE_PAYOUT,
+            "Removes destination, references and reasons of a payout that is decided, for ever. The amount, the ledger and the audit trail stay. A \
+             repeated call changes nothing.",
+        )
+        .json_body(erasure_reason())
+        .ok("What was erased.", json!({ "orders": 0, "payouts": 1, "has_more": false })),
     ]
 }
 

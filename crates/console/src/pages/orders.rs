@@ -6,8 +6,8 @@ use vouchsafe_wire::operator::{orders, vendors, wallets, webhooks};
 use super::audit_of;
 use crate::json::Json;
 use crate::page::{
-    Action, FROM, Input, InputKind, List, Object, Page, REASON, Section, Source, TO, choice, col, filter,
-    labels, target,
+    AUDITED_REASON, Action, FROM, Input, InputKind, List, Object, Page, REASON, Section, Source, TO, choice,
+    col, filter, labels, target,
 };
 
 fn waits_for_approval(order: &Json) -> bool {
@@ -16,6 +16,10 @@ fn waits_for_approval(order: &Json) -> bool {
 
 fn is_cancellable(order: &Json) -> bool {
     !order.is("status", "CANCELLED") && !order.is("status", "REFUNDED")
+}
+
+fn is_closed(order: &Json) -> bool {
+    *order.get("closed") == Json::Bool(true)
 }
 
 fn needs_vouchers(order: &Json) -> bool {
@@ -38,6 +42,11 @@ const ACTIONS: &[Action] = &[
         .when(is_cancellable)
         .note("Vouchers whose codes the partner has not read are taken back and refunded. This cannot be undone.")
         .done("The order was cancelled."),
+    Action::new("erase", "Erase personal data", orders::ERASE_ORDER)
+        .inputs(&[AUDITED_REASON])
+        .when(is_closed)
+        .note("Reference, metadata and reasons are removed for ever. Vouchers, amounts and the audit trail stay.")
+        .done("The personal data of the order was erased."),
     Action::new("fulfil", "Fulfil by hand", orders::FULFIL_ORDER)
         .inputs(&[
             Input::line("product_id", "Product")

@@ -10,8 +10,8 @@ use self::limit_inputs::{CEILINGS, LIMITS};
 use super::audit_of;
 use crate::json::Json;
 use crate::page::{
-    Action, FROM, Input, InputKind, List, Object, Page, Section, Source, TO, choice, col, filter, labels,
-    target,
+    AUDITED_REASON, Action, FROM, Input, InputKind, List, Object, Page, Section, Source, TO, choice, col,
+    filter, labels, target,
 };
 
 const ALLOWLIST: Input = Input::new("allowlist", "Allowlist", InputKind::Lines)
@@ -141,6 +141,11 @@ const ACTIONS: &[Action] = &[
         "Start certification over", partners::RESTART_CERTIFICATION)
     .note("Discards the observations of the sandbox.")
     .done("The observations were discarded."),
+    Action::new("erase", "Erase personal data", partners::ERASE_PARTNER)
+        .inputs(&[AUDITED_REASON])
+        .note("References, metadata, destinations and reasons of its closed orders and decided payouts are removed for ever. Amounts, vouchers and \
+               the audit trail stay. An order or payout that is still open is left out.")
+        .done("Personal data was erased. If the partner has many orders, repeat it until nothing is left."),
 ];
 
 const SECTIONS: &[Section] = &[

@@ -6,11 +6,16 @@ use vouchsafe_wire::operator::payouts;
 use super::audit_of;
 use crate::json::Json;
 use crate::page::{
-    Action, Input, InputKind, List, Object, Page, Section, Source, choice, col, filter, labels,
+    AUDITED_REASON, Action, Input, InputKind, List, Object, Page, Section, Source, choice, col, filter,
+    labels,
 };
 
 fn is_pending(payout: &Json) -> bool {
     payout.is("status", "PENDING")
+}
+
+fn is_decided(payout: &Json) -> bool {
+    !is_pending(payout)
 }
 
 const PAYMENT: Input = Input::line("reference", "Reference of the payment")
@@ -79,5 +84,10 @@ pub(super) static PAGES: [Page; 2] = [
             .when(is_pending)
             .note("The bank sent it back: the amount returns to the wallet.")
             .done("The payout was recorded as failed."),
+        Action::new("erase", "Erase personal data", payouts::ERASE_PAYOUT)
+            .inputs(&[AUDITED_REASON])
+            .when(is_decided)
+            .note("Destination, reference and reasons are removed for ever. The amount and the audit trail stay.")
+            .done("The personal data of the payout was erased."),
     ]),
 ];

@@ -6,6 +6,7 @@ pub mod categories;
 pub mod change_requests;
 pub mod credentials;
 pub mod decision;
+pub mod erasure;
 pub mod limit_use;
 #[cfg(test)]
 mod limits;

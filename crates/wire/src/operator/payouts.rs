@@ -8,12 +8,13 @@ use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutOutcome, PayoutSearch};
 
+use super::erasure::{ErasureReport, ErasureRequest};
 use super::text::{validate_reason, validate_reference};
 use crate::column::col;
 use crate::error_body::InvalidRequest;
 use crate::error_code::Code;
 use crate::operation::{Page, operations};
-use crate::operator::operation::SecondOperator::Always;
+use crate::operator::operation::SecondOperator::{Always, Never};
 use crate::operator::operation::{Operation, OperatorAccess, get, post};
 use crate::partner::payouts::body::PayoutBody;
 
@@ -39,6 +40,9 @@ operations! {
     FAIL_PAYOUT: Operation<PayoutDecisionRequest, PayoutOfPartner<'static>> =
         post("/payouts/{payout_id}/fail", Role::Admin, Always(&[ChangeKind::PayoutFail]), "failPayout", "Record a payout as failed")
             .errors(&[Code::StepUpRequired, Code::PayoutNotPending, Code::IdempotencyInProgress]);
+    ERASE_PAYOUT: Operation<ErasureRequest, ErasureReport> =
+        post("/payouts/{payout_id}/erase", Role::Admin, Never, "erasePayout", "Erase the personal data of a payout")
+            .errors(&[Code::NotClosed]);
 }
 
 /// A payout and its partner.

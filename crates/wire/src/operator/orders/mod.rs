@@ -16,6 +16,7 @@ use crate::error_code::Code;
 use crate::filter::NoFilter;
 use crate::operation::{Page, operations};
 use crate::operator::decision::ReasonRequest;
+use crate::operator::erasure::{ErasureReport, ErasureRequest};
 use crate::operator::operation::SecondOperator::{Always, Never};
 use crate::operator::operation::{Operation, OperatorAccess, get, post};
 use crate::operator::orders::fulfil::{FulfilReport, FulfilRequest};
@@ -53,6 +54,9 @@ operations! {
     CANCEL_ORDER: Operation<ReasonRequest, OrderOfPartner<'static>> =
         post("/orders/{order_id}/cancel", Role::Operator, Never, "cancelOrder", "Cancel an order")
             .errors(&[Code::OrderNotCancellable, Code::IdempotencyInProgress]);
+    ERASE_ORDER: Operation<ErasureRequest, ErasureReport> =
+        post("/orders/{order_id}/erase", Role::Admin, Never, "eraseOrder", "Erase the personal data of an order")
+            .errors(&[Code::NotClosed]);
     FULFIL_ORDER: Operation<FulfilRequest, FulfilReport<'static>> = post(
         "/orders/{order_id}/fulfil",
         Role::Operator,
