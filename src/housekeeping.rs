@@ -5,6 +5,7 @@
 
 mod data_keys;
 pub(crate) mod recorder;
+mod replica;
 mod replication;
 mod sampler;
 mod security_events;
@@ -110,6 +111,7 @@ pub(crate) async fn run_housekeeping(service: &Arc<JobState>) -> Infallible {
         data_keys::reencrypt_codes(service),
         write_checkpoints(service),
         replication::check(service),
+        replica::compare(service),
         service.audit_export.run(),
         security_events::audit(service),
         run_recorder(service),

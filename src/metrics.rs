@@ -109,6 +109,8 @@ own_metrics! {
         "certificate_files_rejected" "1 while a listener uses other certificate files than those on disk, which it cannot use";
     wrapping_keys_failing: Gauge =
         "wrapping_keys_failing" "Wrapping keys that did not work when this node probed them last";
+    replica_lag_seconds: Gauge<f64, AtomicU64> =
+        "replica_lag_seconds" "Seconds by which the standby of VOUCHSAFE_REPLICA_URL is behind, as of the last comparison; -1 if none is read";
     replication_missing: Gauge =
         "replication_missing" "1 while VOUCHSAFE_DURABILITY is replicated and commits were not found to wait for a standby, else 0";
     refused_connections: Family<ListenerLabels, Counter> =
@@ -304,6 +306,13 @@ impl Metrics {
         rejected
             .get_or_create(&ListenerLabels { listener })
             .set((!are_used).into());
+    }
+
+    /// Records the lag of the standby that operators read; `None` if it is not read.
+    pub(crate) fn record_replica_lag(&self, lag: Option<Duration>) {
+        self.own
+            .replica_lag_seconds
+            .set(lag.map_or(-1.0, |lag| lag.as_secs_f64()));
     }
 
     /// Records whether commits should wait for a standby and were not found to do so.

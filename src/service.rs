@@ -26,7 +26,7 @@ use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_security::registry::AccessRegistry;
 use vouchsafe_sign_in::oidc::OidcProvider;
 use vouchsafe_store::keyring::Keyring;
-use vouchsafe_store::{PgNode, PgStore, SharedLimits};
+use vouchsafe_store::{PgNode, PgStore, Replica, SharedLimits};
 use vouchsafe_webhooks::{AttemptLogWriter, HttpSender};
 use vouchsafe_wire::operator::settings::Setting;
 
@@ -50,6 +50,8 @@ pub(crate) struct Service {
     pub(crate) procurement: Procurement,
     /// The vendors' adapters, which the procurement actors call.
     pub(crate) purchasing: Arc<ProcurementService>,
+    /// A standby for lists and statistics of operators; `None` without the setting.
+    pub(crate) replica: Option<Replica>,
     /// The store with this node's lanes and batched lookups.
     pub(crate) node: PgNode,
     pub(crate) registry: AccessRegistry,

@@ -45,7 +45,7 @@ use vouchsafe_procurement::ProcurementService;
 use vouchsafe_security::concurrency_limit::ConcurrencyLimit;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_store::keyring::Keyring;
-use vouchsafe_store::{EndedRegistration, PgNode, PgStore, Servers};
+use vouchsafe_store::{EndedRegistration, PgNode, PgStore, Replica, Servers};
 use vouchsafe_webhooks::{AttemptLogWriter, HttpSender, SenderConfig, UrlPolicy, build_context};
 
 use self::open_files::MaxConnections;
@@ -265,14 +265,16 @@ async fn build_service(
     let identity_provider = operators::identity_provider(settings).map_err(invalid_setting)?;
     let metrics_access = settings.metrics_access().map_err(invalid_setting)?;
     let export_targets = settings.audit_export.targets().map_err(invalid_setting)?;
+    let replica = settings.database.replica(settings.environment);
+    let replica = replica.map_err(invalid_setting)?;
     let name = secrets::node_name(directory.path())?;
     let runtime = threads.database.handle().clone();
-    let store = PgStore::open_with(
-        servers,
-        runtime,
-        settings.connections.sizes(),
-        &metrics.connections(),
-    );
+    let open = |servers| {
+        let sizes = settings.connections.sizes();
+        PgStore::open_with(servers, runtime.clone(), sizes, &metrics.connections())
+    };
+    let store = open(servers);
+    let replica = replica.map(|servers| Replica::new(&open(servers), &store));
     database::prepare(&store, settings.environment).await?;
     database::check_connections(&store, settings).await?;
     let keyring = Keyring::open(store.data_keys.clone(), wrapping_keys)
@@ -326,6 +328,7 @@ async fn build_service(
     let equipment = build_context(&node, event_sender, port, &clock, metrics.deliveries());
     let deliveries = Spawner::on_arbiter(threads.deliveries.clone());
     let service = Service {
+        replica,
         sandbox_faults: purchasing.sandbox_faults(),
         procurement: Procurement::new(procurement, Arc::clone(&engine), Arc::clone(&purchasing) as _),
         purchasing,

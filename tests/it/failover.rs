@@ -97,7 +97,7 @@ async fn wait_for_replication(operator: &mut Operator, expected: &str) {
 }
 
 /// Runs a command of the program on the database, and returns what it prints.
-fn run(url: &str, arguments: &[&str]) -> String {
+pub(crate) fn run(url: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(program());
     let output = command.args(arguments).env("DATABASE_URL", url).output().unwrap();
     let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());

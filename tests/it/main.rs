@@ -92,6 +92,7 @@ mod rate_limits;
 mod reconciliation;
 mod refusals;
 mod repeated_changes;
+mod replica;
 mod request_bodies;
 mod request_fingerprints;
 mod request_paths;

@@ -37,6 +37,14 @@ pub(super) struct DatabaseArgs {
     database_url: Option<SecretString>,
 }
 
+/// Which server of the database a command uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ServerRole {
+    Primary,
+    /// It is read only.
+    Standby,
+}
+
 impl DatabaseArgs {
     /// The wrapping keys of the database; `None` without a setting and without a master key in the data directory.
     pub(super) fn load_wrapping_keys(
@@ -84,11 +92,28 @@ impl DatabaseArgs {
         verb: &str,
         work: impl AsyncFn(PgConnectOptions) -> Result<T, StoreError>,
     ) -> anyhow::Result<T> {
+        self.run_on(ServerRole::Primary, local_service, verb, work).await
+    }
+
+    /// Like [`run`](Self::run), on the primary or on a standby.
+    pub(super) async fn run_on<T>(
+        &self,
+        role: ServerRole,
+        local_service: &LocalService,
+        verb: &str,
+        work: impl AsyncFn(PgConnectOptions) -> Result<T, StoreError>,
+    ) -> anyhow::Result<T> {
         let Some(url) = &self.database_url else {
             return run_on_private(&local_service.data_dir, verb, work).await;
         };
         let servers = parse_database_url(expose(url), local_service.environment);
         let servers = servers.map_err(|error| UsageError(error.to_string()))?;
+        let servers = match role {
+            ServerRole::Primary => Some(servers),
+            ServerRole::Standby => servers.into_standby(),
+        };
+        let servers =
+            servers.ok_or_else(|| UsageError("DATABASE_URL: expected one server, the standby".to_owned()))?;
         let done = match servers.find_primary().await {
             Ok(options) => work(options).await,
             Err(error) => Err(StoreError::NotWritten(error)),

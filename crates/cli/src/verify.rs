@@ -19,7 +19,7 @@ use vouchsafe_store::StoreError;
 use vouchsafe_store::keyring::{self, KeyringError};
 use vouchsafe_verify::{self as verify, Finding, VerifyProgress, VerifyRun, VerifyState};
 
-use super::database::DatabaseArgs;
+use super::database::{DatabaseArgs, ServerRole};
 use super::examples::examples;
 use super::verify_checkpoints::{self, ExportedFile};
 use super::verify_grants;
@@ -50,6 +50,10 @@ pub struct VerifyArgs {
     /// File of audit entries and checkpoints that the service exported: check its entries, and compare the checkpoints with it.
     #[arg(long, value_name = "FILE", conflicts_with = "checkpoints")]
     audit_export: Option<PathBuf>,
+
+    /// DATABASE_URL names a standby: check what it has replayed, and leave the primary alone.
+    #[arg(long, requires = "database_url")]
+    standby: bool,
 
     /// Keys with which the HMACs of audit checkpoints and of rows that grant access are checked.
     #[command(flatten)]
@@ -97,6 +101,9 @@ pub(super) async fn run(
             Err(KeyringError::Store(error)) => return Err(error),
             Err(error) => return Ok(Err(error.into())),
         };
+        if args.standby {
+            report_replayed(&options).await?;
+        }
         let mut findings = match check(&options, resume).await? {
             Ok(findings) => findings,
             Err(error) => return Ok(Err(error)),
@@ -113,7 +120,15 @@ pub(super) async fn run(
             findings
         }))
     };
-    let findings = args.database.run(local_service, "check", check).await??;
+    let role = if args.standby {
+        ServerRole::Standby
+    } else {
+        ServerRole::Primary
+    };
+    let findings = args
+        .database
+        .run_on(role, local_service, "check", check)
+        .await??;
     let holds = findings.iter().all(|finding| finding.holds);
     let text = if json {
         serde_json::to_string(&VerifyReport {
@@ -127,6 +142,20 @@ pub(super) async fn run(
         text,
         succeeded: holds,
     })
+}
+
+/// Prints until when the standby has the commits of its primary.
+async fn report_replayed(options: &PgConnectOptions) -> Result<(), StoreError> {
+    let mut connection = verify::connect(options).await?;
+    let replayed = verify::last_replayed_commit(&mut connection).await?;
+    connection.close().await?;
+    let until = replayed.map_or_else(
+        || "the server is no standby".to_owned(),
+        |at| format!("the standby has replayed the commits until {at}"),
+    );
+    // Standard error may be closed.
+    drop(writeln!(io::stderr(), "verify: {until}"));
+    Ok(())
 }
 
 async fn load_mac_keys(

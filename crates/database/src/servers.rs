@@ -87,6 +87,16 @@ impl Servers {
         }
     }
 
+    /// The server as a standby whose primary is another one. With several servers, `None`.
+    #[must_use]
+    pub fn into_standby(self) -> Option<Self> {
+        (self.options.len() == 1).then(|| Self {
+            is_primary_required: false,
+            continuity: Arc::new(Continuity::of_standby()),
+            ..self
+        })
+    }
+
     /// The same servers with other options of connections.
     #[must_use]
     pub(crate) fn map(&self, change: impl Fn(PgConnectOptions) -> PgConnectOptions) -> Self {

@@ -41,6 +41,7 @@ mod quarantine;
 mod rate_limit_usage;
 mod reconciliation;
 mod reencryption;
+mod replica;
 mod replication;
 mod reserved_stock;
 mod revocation;
@@ -97,6 +98,7 @@ pub use reencryption::{
     ReencryptedCode, ReencryptionBatch, ReencryptionRow, Reencryptions, RequestOutcome, StoredCode,
     request_reencryption,
 };
+pub use replica::{MAX_REPLICA_LAG, Replica};
 pub use reserved_stock::Reservations;
 pub use rotation::{RotationOutcome, RotationRequest, RotationResult};
 pub use search::Search;

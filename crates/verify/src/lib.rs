@@ -142,6 +142,19 @@ pub async fn connect(options: &PgConnectOptions) -> Result<PgConnection, sqlx::E
     vouchsafe_database::open(&options.clone().options(SETTINGS)).await
 }
 
+/// The time of the last commit that a standby has replayed; `None` on a primary.
+///
+/// # Errors
+/// [`sqlx::Error`] when the database does not answer.
+pub async fn last_replayed_commit(connection: &mut PgConnection) -> Result<Option<String>, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT to_char(pg_last_xact_replay_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') WHERE pg_is_in_recovery()"#
+    )
+    .fetch_optional(connection)
+    .await
+    .map(Option::flatten)
+}
+
 /// Checks every invariant.
 ///
 /// # Errors

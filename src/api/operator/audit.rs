@@ -8,25 +8,24 @@ use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::OperatorState;
+use crate::api::operator::reports::Reports;
 
 /// `GET /audit`.
 pub(super) async fn list(
-    service: web::Data<OperatorState>,
+    reports: Reports,
     ListRequest { page, filter }: ListRequest<AuditFilter>,
 ) -> ApiResult {
-    let rows = service
-        .store
-        .audit_log
-        .list(filter, page.after()?, page.fetch_limit());
+    let rows = reports.audit_log.list(filter, page.after()?, page.fetch_limit());
     list_response(&page, rows.await?, |row| row.audit_id)
 }
 
 /// `GET /audit/checkpoints`.
 pub(super) async fn list_checkpoints(
     service: web::Data<OperatorState>,
+    reports: Reports,
     ListRequest { page, filter }: ListRequest<CheckpointFilter>,
 ) -> ApiResult {
-    let audit_log = &service.store.audit_log;
+    let audit_log = &reports.audit_log;
     let key = filter.check.then(|| service.keyring.vault().checkpoint_key());
     let checkpoints = audit_log.list_checkpoints(page.after()?, page.fetch_limit(), key);
     list_response(&page, checkpoints.await?, |checkpoint| checkpoint.number)

@@ -30,6 +30,7 @@ mod partners;
 mod payouts;
 mod purchases;
 mod reconciliation;
+mod reports;
 mod search;
 mod sessions;
 mod sign_in;
@@ -107,7 +108,8 @@ fn configure_listener(config: &mut web::ServiceConfig) {
 }
 
 fn configure_routes(config: &mut web::ServiceConfig) {
-    config.service(scope().wrap(from_fn(authenticate)));
+    let scope = scope().wrap(from_fn(reports::show_replica_lag));
+    config.service(scope.wrap(from_fn(authenticate)));
 }
 
 fn scope() -> Scope {

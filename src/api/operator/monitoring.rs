@@ -10,6 +10,7 @@ use futures_util::stream;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use vouchsafe_domain::ids::OperatorSessionId;
+use vouchsafe_store::Replica;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::operator::actors::ActorsQuery;
@@ -75,6 +76,11 @@ async fn overview(service: web::Data<OperatorState>) -> ApiResult {
         environment: service.environment.into(),
         is_ready: service.gate.is_open() && service.engine.can_commit() && service.node.has_renewed_lease(),
         replication: service.replication(),
+        replica_lag_s: service
+            .replica
+            .as_ref()
+            .and_then(Replica::lag)
+            .map(|lag| lag.as_secs_f64()),
         traffic: service.live.latest(),
         work,
         low_stock: low_stock.collect(),

@@ -20,8 +20,10 @@ use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_orders};
 use crate::api::operator::OperatorState;
+use crate::api::operator::body::Json;
 use crate::api::operator::endpoint::bind;
-use crate::api::operator::erasure;
+use crate::api::operator::erasure::{self, ErasureCall};
+use crate::api::operator::reports::Reports;
 use crate::api::partner::orders::not_found;
 use crate::api::path_id::Id;
 
@@ -33,18 +35,26 @@ pub(super) fn endpoints() -> [Endpoint; orders::OPERATIONS.len()] {
         bind(orders::APPROVE_ORDER, approve),
         bind(orders::REJECT_ORDER, reject),
         bind(orders::CANCEL_ORDER, cancel),
-        bind(orders::ERASE_ORDER, erasure::erase_order),
+        bind(orders::ERASE_ORDER, erase),
         bind(orders::FULFIL_ORDER, fulfil),
     ]
 }
 
 /// `GET /orders`.
-async fn list(
-    service: web::Data<OperatorState>,
-    ListRequest { page, filter }: ListRequest<OrderSearch>,
-) -> ApiResult {
+async fn list(reports: Reports, ListRequest { page, filter }: ListRequest<OrderSearch>) -> ApiResult {
     let push = |page: &mut PageEntries, order: &Order| Ok(page.push(&order_body(order)?)?);
-    list_orders(&page, &service.store.orders, filter, push).await
+    list_orders(&page, &reports.orders, filter, push).await
+}
+
+/// `POST /orders/{order_id}/erase`.
+async fn erase((service, operator, order_id, Json(request)): ErasureCall<OrderId>) -> ApiResult {
+    let actor = operator.audit_actor();
+    let reason = request.validated()?;
+    let order = find(&service, &order_id).await?;
+    let erasures = &service.store.erasures;
+    let erased = erasures.erase_order(order.partner_id, order.order_id, reason, actor);
+    let open = "the order is open: it can be erased once it is closed";
+    erasure::to_response(erased.await?, open, || not_found(order.order_id))
 }
 
 /// `GET /orders/{order_id}`.
@@ -53,7 +63,7 @@ async fn get(service: web::Data<OperatorState>, order_id: Id<OrderId>) -> ApiRes
     Ok(HttpResponse::Ok().json(order_body(&order)?))
 }
 
-pub(super) async fn find(service: &OperatorState, order_id: &Id<OrderId>) -> Result<Order, ApiError> {
+async fn find(service: &OperatorState, order_id: &Id<OrderId>) -> Result<Order, ApiError> {
     find_by_id(service, order_id.parse()?).await
 }
 

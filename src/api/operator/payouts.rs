@@ -15,7 +15,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::payouts;
 use vouchsafe_wire::operator::payouts::{PayoutDecisionRequest, PayoutOfPartner};
 
-use super::body::OptionalJson;
+use super::body::{Json, OptionalJson};
 use super::change::{Change, ChangeDescription, Execution, submit, to_description};
 use super::decision::decision_error;
 use crate::api::endpoint::Endpoint;
@@ -24,7 +24,8 @@ use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::OperatorState;
 use crate::api::operator::endpoint::bind;
-use crate::api::operator::erasure;
+use crate::api::operator::erasure::{self, ErasureCall};
+use crate::api::operator::reports::Reports;
 use crate::api::path_id::{Id, PathId as _};
 
 pub(super) fn endpoints() -> [Endpoint; payouts::OPERATIONS.len()] {
@@ -40,19 +41,13 @@ pub(super) fn endpoints() -> [Endpoint; payouts::OPERATIONS.len()] {
         bind(payouts::FAIL_PAYOUT, |request| {
             decide(request, PayoutOutcome::Failed, ChangeKind::PayoutFail)
         }),
-        bind(payouts::ERASE_PAYOUT, erasure::erase_payout),
+        bind(payouts::ERASE_PAYOUT, erase),
     ]
 }
 
 /// `GET /payouts`.
-async fn list(
-    service: web::Data<OperatorState>,
-    ListRequest { page, filter }: ListRequest<PayoutSearch>,
-) -> ApiResult {
-    let payouts = service
-        .store
-        .payouts
-        .list(filter, page.after()?, page.fetch_limit());
+async fn list(reports: Reports, ListRequest { page, filter }: ListRequest<PayoutSearch>) -> ApiResult {
+    let payouts = reports.payouts.list(filter, page.after()?, page.fetch_limit());
     let payouts = payouts.await?;
     let bodies: Vec<_> = payouts.iter().map(payout_body).collect::<Result<_, _>>()?;
     list_response(&page, bodies, PayoutOfPartner::payout_id)
@@ -90,6 +85,19 @@ async fn get(service: web::Data<OperatorState>, operator: Operator, payout_id: I
     Ok(HttpResponse::Ok()
         .insert_header((CACHE_CONTROL, "no-store"))
         .json(body))
+}
+
+/// `POST /payouts/{payout_id}/erase`.
+async fn erase((service, operator, payout_id, Json(request)): ErasureCall<PayoutId>) -> ApiResult {
+    let actor = operator.audit_actor();
+    let reason = request.validated()?;
+    let (partner_id, payout_id) = find(&service, &payout_id).await?;
+    let erased = service
+        .store
+        .erasures
+        .erase_payout(partner_id, payout_id, reason, actor);
+    let open = "the payout is pending: its destination is still needed";
+    erasure::to_response(erased.await?, open, PayoutId::not_found)
 }
 
 /// A decision on a payout.
@@ -178,7 +186,7 @@ fn payout_body(payout: &Payout) -> Result<PayoutOfPartner<'_>, ApiError> {
     })
 }
 
-pub(super) async fn find(service: &OperatorState, payout_id: &Id<PayoutId>) -> Result<(PartnerId, PayoutId), ApiError> {
+async fn find(service: &OperatorState, payout_id: &Id<PayoutId>) -> Result<(PartnerId, PayoutId), ApiError> {
     let payout_id = payout_id.parse()?;
     let owner = service.store.payouts.find_owner(payout_id).await?;
     Ok((owner.ok_or_else(PayoutId::not_found)?, payout_id))

@@ -14,16 +14,14 @@ use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::OperatorState;
+use crate::api::operator::reports::Reports;
 
 /// `GET /purchases`.
 pub(super) async fn list(
-    service: web::Data<OperatorState>,
+    reports: Reports,
     ListRequest { page, filter }: ListRequest<PurchaseFilter>,
 ) -> ApiResult {
-    let purchases = service
-        .store
-        .purchases
-        .list(filter, page.after()?, page.fetch_limit());
+    let purchases = reports.purchases.list(filter, page.after()?, page.fetch_limit());
     list_response(&page, purchases.await?, |purchase| purchase.purchase_id)
 }
 

@@ -30,6 +30,7 @@ use crate::api::list_request::ListRequest;
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::OperatorState;
 use crate::api::operator::endpoint::bind;
+use crate::api::operator::reports::Reports;
 use crate::api::path_id::{Id, PathId as _};
 
 pub(super) fn endpoints() -> [Endpoint; wallets::OPERATIONS.len()] {
@@ -57,9 +58,10 @@ async fn list((service, _, partner_id, ListRequest { page, .. }): PartnerList<Wh
 /// `GET /partners/{partner_id}/transactions`.
 async fn list_transactions(
     (service, _, partner_id, ListRequest { page, filter }): PartnerList<TransactionFilter>,
+    reports: Reports,
 ) -> ApiResult {
     let partner_id = partner_id::find(&service, partner_id.parse()?).await?.partner_id;
-    ledger::transactions(&service.store, partner_id, &page, filter).await
+    ledger::transactions(&reports, partner_id, &page, filter).await
 }
 
 /// A posting to a wallet.

@@ -18,6 +18,7 @@ use crate::api::middleware::operator::Operator;
 use crate::api::operator::OperatorState;
 use crate::api::operator::body::Json;
 use crate::api::operator::endpoint::bind;
+use crate::api::operator::reports::Reports;
 use crate::api::partner::webhooks;
 use crate::api::path_id::{Id, PathId as _};
 
@@ -117,13 +118,10 @@ async fn list_attempts(
 
 /// `GET /deliveries`.
 async fn list_deliveries(
-    service: web::Data<OperatorState>,
+    reports: Reports,
     ListRequest { page, filter }: ListRequest<DeliveryFilter>,
 ) -> ApiResult {
-    let deliveries = service
-        .store
-        .deliveries
-        .list(filter, page.after()?, page.fetch_limit());
+    let deliveries = reports.deliveries.list(filter, page.after()?, page.fetch_limit());
     list_response(&page, deliveries.await?, |delivery| delivery.delivery_id)
 }
 

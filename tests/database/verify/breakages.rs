@@ -282,10 +282,7 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
         "decision.audited",
         &["DELETE FROM audit_log WHERE action = 'order.cancel'"],
     ),
-    (
-        "erasure.audited",
-        &["UPDATE orders SET erased_at = now() WHERE timeline IS NULL"],
-    ),
+    ("erasure.audited", &["UPDATE orders SET erased_at = now()"]),
     (
         "retrieval.audited",
         &["DELETE FROM audit_log WHERE action = 'codes.retrieve'"],

@@ -22,7 +22,7 @@ pub(super) fn monitoring() -> [Operation; monitoring::OPERATIONS.len()] {
              drifts, failing webhooks, nodes, and SKUs with little stock.")
             .ok("Overview.", json!({
                 "node": "node-3f6a", "version": "1.0.0-rc.1", "environment": "production", "is_ready": true,
-                "replication": "synchronous", "traffic": sample(),
+                "replication": "synchronous", "replica_lag_s": 0.412, "traffic": sample(),
                 "orders_at_vendors": 12, "orders_to_approve": 1, "payouts_to_decide": 0, "requests_to_confirm": 2, "purchases_to_end": 0,
                 "drifts_open": 3, "webhooks_failing": 1, "nodes_live": 2, "nodes_lost": 0, "low_stock": [stock_level()],
             })),

@@ -34,6 +34,7 @@ pub(super) static PAGES: [Page; 3] = [
             &[
                 col("Ready", "is_ready"),
                 col("Replication of commits", "replication"),
+                col("Lists are behind by (s)", "replica_lag_s"),
                 col("Version", "version"),
                 col("Live nodes", "nodes_live"),
                 col("Nodes lost with stock", "nodes_lost"),

@@ -29,6 +29,8 @@ const HAS_WAITING_COMMIT: &str = "SELECT EXISTS (
 enum Refusal {
     #[error("the server is in recovery: a standby, or a former primary")]
     InRecovery,
+    #[error("the server is no standby: it was promoted, or never followed a primary")]
+    NoStandby,
     /// Another connection would end as one more backend that waits.
     #[error("commits wait for a synchronous standby, and no further connections are opened meanwhile")]
     WaitingCommits,
@@ -52,6 +54,8 @@ pub(crate) fn is_refusal(error: &sqlx::Error) -> bool {
 /// What connections have shown of the history of the database.
 #[derive(Debug, Default)]
 pub(crate) struct Continuity {
+    /// Whether connections are to lead to a standby: only then does a server in recovery get one.
+    is_of_standby: bool,
     last: Mutex<Option<History>>,
     discontinuities: AtomicU64,
 }
@@ -64,6 +68,13 @@ pub(super) struct History {
 }
 
 impl Continuity {
+    pub(super) fn of_standby() -> Self {
+        Self {
+            is_of_standby: true,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn observe(&self, history: History) {
         // The lock orders the count before the next use of a connection to this server.
         let mut last = self.last.lock();
@@ -88,6 +99,13 @@ impl Continuity {
 
     /// Checks a new connection, also that no commit on one of its kind waits for a standby that is gone.
     pub(crate) async fn admit(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+        if self.is_of_standby {
+            return match read_history(connection).await {
+                Err(refusal) if is_refusal(&refusal) => Ok(()),
+                Err(error) => Err(error),
+                Ok(_) => Err(Refusal::NoStandby.into()),
+            };
+        }
         self.check(connection).await?;
         let waiting = connection.fetch_one(HAS_WAITING_COMMIT).await?;
         if waiting.try_get("has_waiting_commit")? {

@@ -96,6 +96,9 @@ pub struct Overview {
     pub is_ready: bool,
     /// Whether commits wait for a standby, as the node has found.
     pub replication: Replication,
+    /// Seconds by which the standby that serves lists is behind; null without one, and while it is not read.
+    #[schema(required)]
+    pub replica_lag_s: Option<f64>,
     /// Traffic of the node in the last ten seconds that are complete; null in its first seconds.
     #[schema(required)]
     pub traffic: Option<Sample>,

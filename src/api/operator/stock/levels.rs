@@ -8,15 +8,17 @@ use vouchsafe_wire::operator::stock::level::{LevelBody, LevelFilter, SkuCursor};
 use crate::api::error::ApiResult;
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
 use crate::api::operator::OperatorState;
+use crate::api::operator::reports::Reports;
 
 /// `GET /stock`.
 pub(in crate::api::operator) async fn list_levels(
     service: web::Data<OperatorState>,
+    reports: Reports,
     ListRequest { page, filter }: ListRequest<LevelFilter>,
 ) -> ApiResult {
     let after: Option<SkuCursor> = page.after()?;
     let after = after.map(|key| (key.product_id, key.denomination));
-    let stock = &service.store.stock;
+    let stock = &reports.stock;
     let levels = stock
         .list_levels(filter.product_id, after, page.fetch_limit())
         .await?;
@@ -33,10 +35,10 @@ pub(in crate::api::operator) async fn list_levels(
 
 /// `GET /stock/expiries`.
 pub(in crate::api::operator) async fn list_expiries(
-    service: web::Data<OperatorState>,
+    reports: Reports,
     ListRequest { page, filter }: ListRequest<LevelFilter>,
 ) -> ApiResult {
-    let stock = &service.store.stock;
+    let stock = &reports.stock;
     let expiries = StockExpiry::list(stock.count_by_expiry(filter.product_id).await?);
     sorted_list_response(&page, expiries, StockExpiry::cursor)
 }
