@@ -35,8 +35,8 @@ fn fixed_canaries() -> Vec<Canary> {
         // Errors name unknown products and fields.
         canary("an unknown product", UNKNOWN_PRODUCT, &["POST /api/v1/orders"]),
         canary("an unknown field", UNKNOWN_FIELD, &["POST /", "PUT /", "PATCH /"]),
-        // Orders show the partner's metadata.
-        canary("metadata", METADATA, &["/orders", "data/postgres/"]),
+        // Orders and their events show the partner's metadata.
+        canary("metadata", METADATA, &["/orders", "/events", "data/postgres/"]),
     ]
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use vouchsafe_test_harness::{Operator, expect_error, expect_success, id_of, shared};
+use vouchsafe_test_harness::{Operator, expect_error, expect_success, id_of, order_body, shared, unique};
 
 fn kinds(events: &[Value]) -> Vec<&str> {
     events
@@ -19,7 +19,9 @@ async fn immediate_delivery_emits_created_issued_and_delivered() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(5).await;
     let mut partner = operator.add_partner("1000").await;
-    let order = expect_success(&partner.order(&sale, 2).await, 201);
+    let mut body = order_body(&sale, 2);
+    (body["reference"], body["metadata"]) = (json!("PO-1"), json!({ "campaign": "spring" }));
+    let order = expect_success(&partner.send(&unique("key"), &body).await, 201);
     let events = partner.list_all("/events").await;
     assert_eq!(
         kinds(&events),
@@ -45,7 +47,8 @@ async fn immediate_delivery_emits_created_issued_and_delivered() {
         delivered,
         &json!({
             "order_id": order["order_id"], "status": "DELIVERED", "total_amount": order["total_amount"],
-            "currency": "USD", "fulfilled_from": "cache", "vouchers": vouchers, "sequence": 4,
+            "currency": "USD", "fulfilled_from": "cache", "reference": "PO-1", "metadata": { "campaign": "spring" },
+            "vouchers": vouchers, "voucher_count": 2, "sequence": 4,
         })
     );
     assert_eq!(events[1]["data"]["voucher_id"], vouchers[0]["voucher_id"]);

@@ -5,6 +5,8 @@
 
 mod schema;
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use time::{Date, OffsetDateTime};
 
@@ -17,6 +19,10 @@ use super::order::{Actor, FulfilmentSource, OrderStatus, PendingReason};
 use super::product::ProductId;
 
 pub use self::schema::Event;
+
+/// Maximum vouchers that an event of an order lists. With the longest product ids and metadata, the event stays below 100,000 bytes,
+/// and so below the body limit that receivers have by default (102,400 bytes in Express).
+pub const MAX_EVENT_VOUCHERS: usize = 300;
 
 /// An event, as webhooks and the event feed deliver it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -57,8 +63,18 @@ pub struct OrderEventData {
     /// Where the order's vouchers came from; null while it has none.
     #[schema(required)]
     pub fulfilled_from: Option<FulfilmentSource>,
-    /// The order's vouchers, without codes; codes are retrieved separately.
+    /// Your reference for the order.
+    #[schema(required)]
+    pub reference: Option<String>,
+    /// Your metadata, as you sent it.
+    #[serde(with = "crate::json_text")]
+    #[schema(required, value_type = Option<Object>)]
+    pub metadata: Option<Arc<str>>,
+    /// The order's first 300 vouchers, without codes; codes are retrieved separately.
+    #[schema(max_items = 300)]
     pub vouchers: Vec<EventVoucher>,
+    /// Number of the order's vouchers.
+    pub voucher_count: usize,
     /// Sequence number of the event within its order, from 1.
     #[schema(minimum = 1)]
     pub sequence: u32,
@@ -188,7 +204,7 @@ impl EventBundle {
     }
 
     fn order_data(&self, step: &EventStep, sequence: u32) -> Option<OrderEventData> {
-        let vouchers = self.vouchers.iter().map(|voucher| {
+        let vouchers = self.vouchers.iter().take(MAX_EVENT_VOUCHERS).map(|voucher| {
             Some(EventVoucher {
                 voucher_id: voucher.voucher_id,
                 product_id: self.line(voucher)?.0.clone(),
@@ -201,7 +217,10 @@ impl EventBundle {
             total_amount: self.total.of(self.currency),
             currency: self.currency,
             fulfilled_from: self.fulfilled_from,
+            reference: self.reference.clone(),
+            metadata: self.metadata.clone(),
             vouchers: vouchers.collect::<Option<_>>()?,
+            voucher_count: self.vouchers.len(),
             sequence,
             pending_reason: None,
             delivered: None,

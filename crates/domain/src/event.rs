@@ -2,6 +2,8 @@
 //!
 //! A bundle holds the order as it was at emission and is never updated. No type here has a field that could hold a code.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::ids::{OrderId, TransactionId, VoucherId};
@@ -103,6 +105,16 @@ pub struct EventBundle {
     pub fulfilled_from: Option<FulfilmentSource>,
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     pub pending_reason: Option<PendingReason>,
+    #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    /// The partner's metadata: the text of a JSON object.
+    #[serde(
+        rename = "m",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "crate::json_text"
+    )]
+    pub metadata: Option<Arc<str>>,
     /// The order's lines: product and face value in minor units.
     #[serde(rename = "l")]
     pub lines: Vec<(ProductId, Amount)>,
@@ -142,6 +154,8 @@ impl EventBundle {
             currency: order.total.currency,
             fulfilled_from: order.fulfilled_from,
             pending_reason: order.pending_reason,
+            reference: order.reference.clone(),
+            metadata: order.metadata.clone(),
             lines: order
                 .lines
                 .iter()
@@ -245,9 +259,14 @@ mod tests {
 
     #[test]
     fn bundle_round_trips_and_stays_under_200_bytes() {
-        let bundle = EventBundle::for_new_order(&delivered(&[1]));
+        let mut bundle = EventBundle::for_new_order(&delivered(&[1]));
+        (bundle.reference, bundle.metadata) = (None, None);
         let text = serde_json::to_string(&bundle).unwrap();
         assert!(text.len() < 200, "{} bytes: {text}", text.len());
+        bundle.reference = Some("PO-1".to_owned());
+        bundle.metadata = Some(Arc::from(r#"{ "n": 1.50 }"#));
+        let text = serde_json::to_string(&bundle).unwrap();
+        assert!(text.contains(r#""m":{ "n": 1.50 }"#), "{text}");
         let back: EventBundle = serde_json::from_str(&text).unwrap();
         assert_eq!(
             EventBundle {

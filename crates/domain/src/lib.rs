@@ -28,6 +28,7 @@ pub mod identifier;
 pub mod ids;
 pub mod iso_date;
 pub mod json_depth;
+mod json_text;
 #[cfg(test)]
 mod label_tests;
 mod labels;

@@ -1,5 +1,7 @@
 //! Sample webhook events for endpoint tests, one of each kind, for a fictitious order.
 
+use std::sync::Arc;
+
 use time::OffsetDateTime;
 use time::macros::date;
 
@@ -75,6 +77,8 @@ pub fn sample_bundle(kind: EventKind, now: OffsetDateTime) -> Option<EventBundle
         currency: "USD".parse().ok()?,
         fulfilled_from: has_vouchers.then_some(FulfilmentSource::Cache),
         pending_reason: (!has_vouchers).then_some(PendingReason::Vendor),
+        reference: Some("sample".to_owned()),
+        metadata: Some(Arc::from(r#"{"campaign":"spring"}"#)),
         lines: vec![("sample".parse().ok()?, Amount::from_minor(2_500))],
         vouchers: has_vouchers.then_some(voucher).into_iter().collect(),
     })

@@ -267,6 +267,8 @@ pub fn event_bundle(order: u32, first_sequence: u32) -> EventBundle {
         currency: usd(),
         fulfilled_from: None,
         pending_reason: None,
+        reference: None,
+        metadata: None,
         lines: Vec::new(),
         vouchers: Vec::new(),
     }

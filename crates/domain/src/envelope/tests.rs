@@ -23,6 +23,8 @@ fn bundle(status: OrderStatus, steps: Vec<EventStep>) -> EventBundle {
         currency: "USD".parse().unwrap(),
         fulfilled_from: Some(FulfilmentSource::Cache),
         pending_reason: Some(PendingReason::Vendor),
+        reference: Some("PO-1".to_owned()),
+        metadata: Some(Arc::from(r#"{"n":1.50}"#)),
         lines: vec![
             ("amzn-us".parse().unwrap(), Amount::from_minor(2_500)),
             ("never".parse().unwrap(), Amount::from_minor(550)),
@@ -38,7 +40,7 @@ fn payload(bundle: &EventBundle, index: u32) -> Value {
 fn order(status: &str, sequence: u32, more: &Value) -> Value {
     let mut order = json!({
         "order_id": format!("ord_{}", "a".repeat(32)), "status": status, "total_amount": 30.5, "currency": "USD",
-        "fulfilled_from": "cache", "sequence": sequence,
+        "fulfilled_from": "cache", "reference": "PO-1", "metadata": { "n": 1.5 }, "voucher_count": 2, "sequence": sequence,
         "vouchers": [
             { "voucher_id": format!("vch_{}", "0".repeat(32)), "product_id": "amzn-us", "expiry": "2027-02-28" },
             { "voucher_id": format!("vch_{}", "1".repeat(32)), "product_id": "never", "expiry": null },
@@ -133,6 +135,7 @@ fn envelope_matches_the_spec_with_exact_money() {
     );
     assert!(text.starts_with(&expected_start), "{text}");
     assert!(text.contains(r#""total_amount":30.50,"#), "{text}");
+    assert!(text.contains(r#""metadata":{"n":1.50},"#), "{text}");
 }
 
 #[test]
@@ -145,21 +148,25 @@ fn incomplete_row_has_no_payload() {
 /// docs/partner/webhooks.md names the size, for body limits of receivers.
 #[test]
 fn largest_event_is_below_its_documented_size() {
-    let longest = "x".repeat(64);
     let cancelled = EventStep::Cancelled {
         by: Actor::Operator,
         // A reason has at most 500 characters, of at most four bytes each.
         reason: Some("\u{1f600}".repeat(500)),
     };
     let mut bundle = bundle(OrderStatus::PartiallyDelivered, vec![cancelled]);
-    bundle.lines[0].0 = longest.parse().unwrap();
+    bundle.lines[0].0 = "x".repeat(64).parse().unwrap();
     bundle.vouchers = vec![bundle.vouchers[0].clone(); 1_000];
+    bundle.reference = Some("\u{1f600}".repeat(128));
+    // An order's metadata has at most 32 KiB.
+    bundle.metadata = Some(format!(r#"{{"a":{}1}}"#, " ".repeat(32 * 1_024 - 7)).into());
     let envelope = Envelope {
         event: EventKind::OrderCancelled,
         event_id: format!("evt_{}", "e".repeat(32)).parse().unwrap(),
         created_at: time::macros::datetime!(2026-11-20 12:00:00.123_456 UTC),
         data: bundle.data(0).unwrap(),
     };
-    let bytes = serde_json::to_vec(&envelope).unwrap().len();
-    assert!((155_000..165_000).contains(&bytes), "{bytes}");
+    let text = serde_json::to_string(&envelope).unwrap();
+    assert!((80_000..100_000).contains(&text.len()), "{}", text.len());
+    assert_eq!(text.matches("vch_").count(), MAX_EVENT_VOUCHERS);
+    assert!(text.contains(r#""voucher_count":1000,"#));
 }

@@ -29,6 +29,9 @@ const MAX_METADATA_KEY_CHARS: usize = 40;
 /// Maximum bytes of a metadata value as JSON text.
 const MAX_METADATA_VALUE_BYTES: usize = 512;
 
+/// Maximum bytes of metadata as JSON text. Each event of the order contains it, and events stay below 100,000 bytes.
+const MAX_METADATA_BYTES: usize = 32 * 1_024;
+
 /// The order to place.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -165,8 +168,8 @@ impl PartialSchema for Metadata {
         let metadata = ObjectBuilder::new()
             .schema_type(Type::Object)
             .description(Some(format!(
-                "Up to {MAX_METADATA_KEYS} strings, numbers and booleans, each at most {MAX_METADATA_VALUE_BYTES} bytes of JSON. \
-                 No control characters, except tab and newline in values. Returned unchanged."
+                "Up to {MAX_METADATA_KEYS} strings, numbers and booleans, each at most {MAX_METADATA_VALUE_BYTES} bytes of JSON, \
+                 together at most {MAX_METADATA_BYTES}. No control characters, except tab and newline in values. Returned unchanged."
             )))
             .max_properties(Some(MAX_METADATA_KEYS))
             .property_names(Some(Schema::from(key.build())))
@@ -180,6 +183,11 @@ impl ToSchema for Metadata {}
 impl<'de> Deserialize<'de> for Metadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = <&RawValue>::deserialize(deserializer)?;
+        if raw.get().len() > MAX_METADATA_BYTES {
+            return Err(D::Error::custom(format!(
+                "expected at most {MAX_METADATA_BYTES} bytes"
+            )));
+        }
         serde_json::from_str::<MetadataValidator>(raw.get()).map_err(D::Error::custom)?;
         Ok(Self(Arc::from(raw.get())))
     }
@@ -349,6 +357,7 @@ mod tests {
             r#""text""#,
             &format!("{{{many}}}"),
             &format!(r#"{{"a":"{}"}}"#, "x".repeat(600)),
+            &format!(r#"{{"a":1{}}}"#, " ".repeat(MAX_METADATA_BYTES)),
         ] {
             assert_eq!(
                 field(&order(&format!(r#","metadata":{metadata}"#))),
