@@ -10,6 +10,7 @@ pub(crate) mod etag;
 mod header;
 mod health;
 mod ledger;
+mod limit_use;
 mod list_request;
 pub(crate) mod middleware;
 #[cfg(test)]

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use actix_web::dev::Payload;
 use actix_web::{Error, FromRequest, HttpRequest, web};
 use vouchsafe_domain::ids::{
-    ChangeRequestId, CredentialId, DeliveryId, DriftId, OperatorSessionId, OperatorTokenId, OrderId,
-    PartnerId, PayoutId, WebhookId,
+    ChangeRequestId, CredentialId, DeliveryId, DriftId, EventId, OperatorSessionId, OperatorTokenId, OrderId,
+    PartnerId, PayoutId, TransactionId, WebhookId,
 };
 use vouchsafe_domain::operator::OperatorName;
 use vouchsafe_wire::error_code::Code;
@@ -71,6 +71,8 @@ path_ids! {
     CredentialId => CredentialNotFound, "no such credential; GET /admin/v1/partners/{partner_id}/credentials lists those of a partner";
     OrderId => OrderNotFound, "no such order; check the id";
     PayoutId => PayoutNotFound, "no such payout";
+    TransactionId => TransactionNotFound, "no such transaction; GET /transactions lists yours";
+    EventId => EventNotFound, "no such event in your feed of the last 30 days; GET /events lists them";
     WebhookId => WebhookNotFound, "no such webhook endpoint; GET /webhooks lists yours";
     DeliveryId => DeliveryNotFound, "no such delivery";
     DriftId => DriftNotFound, "no such drift";

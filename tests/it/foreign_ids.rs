@@ -63,12 +63,15 @@ impl Victim {
         }
         let event = receiver.wait_for_events(1)[0].event_id();
         let delivery = failed_delivery(&mut partner, &webhook_id).await;
+        let transactions = partner.read("/transactions").await;
+        let transaction = transactions["data"][0]["transaction_id"].clone();
         let ids = vec![
             OwnId::of("delivery_id", &delivery),
             OwnId::of("event_id", &json!(event)),
             OwnId::of("order_id", &json!(id_of(&order))),
             OwnId::of("payout_id", &payout["payout_id"]),
             OwnId::of("webhook_id", &webhook_id),
+            OwnId::of("transaction_id", &transaction),
             OwnId::of("product_id", &json!(sale.product_id)),
         ];
         Self {

@@ -114,6 +114,7 @@ mod shutdown;
 mod sign_in;
 mod signatures;
 mod signers;
+mod single_reads;
 mod slow_readers;
 mod step_up;
 mod stock_reservations;

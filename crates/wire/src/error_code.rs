@@ -137,6 +137,9 @@ codes! {
     /// The payout does not exist, or belongs to another partner.
     PayoutNotFound = 404 "PAYOUT_NOT_FOUND" false
         "Check the id; `GET /payouts` lists your payouts.";
+    /// The transaction does not exist, or belongs to another partner.
+    TransactionNotFound = 404 "TRANSACTION_NOT_FOUND" false
+        "Check the id; `GET /transactions` lists your transactions.";
     /// The partner does not exist.
     PartnerNotFound = 404 "PARTNER_NOT_FOUND" false
         "Operators only: check the id.";

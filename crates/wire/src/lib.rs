@@ -12,6 +12,7 @@ pub mod filter;
 pub mod health;
 pub mod json;
 pub mod limit;
+pub mod limit_use;
 pub mod operation;
 pub mod operator;
 pub mod page;

@@ -1,4 +1,4 @@
-//! Body of `GET /partners/{partner_id}/limits`.
+//! Use of the rate limits of a credential.
 
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -5,21 +5,18 @@
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
-use strum::VariantArray as _;
 use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
-use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_security::credential::Credential;
 use vouchsafe_security::environment::Environment;
-use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
 use vouchsafe_store::{CertificationPolicy, IssueOutcome};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::WholeList;
+use vouchsafe_wire::limit_use::LimitUse;
 use vouchsafe_wire::operator::credentials;
 use vouchsafe_wire::operator::credentials::{
     CredentialDetails, IssuedCredential, NewCredential, RevocationQuery,
 };
-use vouchsafe_wire::operator::limit_use::LimitUse;
 
 use super::body::OptionalJson;
 use super::change::{Change, ChangeDescription, Execution, submit, to_description};
@@ -29,6 +26,7 @@ use super::{config_change, partner_id};
 use crate::api::credential_rotation::generate_key_pair;
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
+use crate::api::limit_use;
 use crate::api::list_request::{ListRequest, ValidatedQuery, list_response, sorted_list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::OperatorState;
@@ -82,21 +80,10 @@ pub(super) async fn list_limit_use(
     (service, _, partner_id, ListRequest { page, .. }): PartnerList<WholeList>,
 ) -> ApiResult {
     let partner = partner_id::find(&service, partner_id.parse()?).await?;
-    let (now, limits) = (service.clock.now(), &partner.limits);
-    let mut uses = Vec::new();
-    let families = service.registry.live_families(partner.partner_id, now);
-    let owners = families.iter().map(|(_, family_id)| family_id.as_uuid());
-    service.shared_limits.refresh(owners.collect()).await?;
-    for (credential_id, family_id) in families {
-        for class in RequestClass::VARIANTS.iter().copied() {
-            let key = service.rate_limits.key_of_family(family_id, class, limits);
-            let (Ok(status) | Err(Exhausted(status))) =
-                service.rate_limits.peek(key, service.clock.monotonic());
-            let is_default = limits.get(class).is_none();
-            let RateLimitStatus { limit, remaining, .. } = status;
-            uses.push(LimitUse::new(credential_id, class, limit, remaining, is_default));
-        }
-    }
+    let families = service
+        .registry
+        .live_families(partner.partner_id, service.clock.now());
+    let mut uses = limit_use::read(&service, &families, &partner.limits).await?;
     uses.sort_by_key(LimitUse::cursor);
     sorted_list_response(&page, uses, LimitUse::cursor)
 }

@@ -1,18 +1,37 @@
-//! `POST /credentials/rotate`: credential rotation by the partner.
+//! `/credentials`: list of a partner's credentials, and rotation.
 //!
-//! Creates a credential and sets an expiry on the credential that signed the request. The secret is in this response only.
+//! A rotation creates a credential and sets an expiry on the credential that signed the request. The secret is in this response only.
 //! After a lost response the client repeats the request with the same credential: a new credential that was never used is
 //! revoked and another one is created. A repetition may bring the expiry forward but never postpones it.
 
 use actix_web::web;
 use vouchsafe_store::MAX_LIVE_CREDENTIALS;
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::partner::credentials::parse_overlap;
+use vouchsafe_wire::partner::credentials::{OwnCredential, parse_overlap};
 
 use crate::api::credential_rotation::{self, PreviousCredential, RotationRefusal};
 use crate::api::error::{ApiError, ApiResult};
+use crate::api::list_request::list_response;
 use crate::api::middleware::authentication::{Auth, VerifiedRequest, partner_suspended};
 use crate::api::partner::PartnerState;
+use crate::api::partner::authenticated_list::AuthenticatedList;
+
+/// Lists the credentials, newest first.
+pub(super) async fn list(
+    service: web::Data<PartnerState>,
+    AuthenticatedList { caller, page, .. }: AuthenticatedList,
+) -> ApiResult {
+    let credentials = service
+        .store
+        .credentials
+        .list(caller.partner_id(), page.after()?, page.fetch_limit())
+        .await?;
+    let now = service.clock.now();
+    let bodies = credentials
+        .iter()
+        .map(|credential| OwnCredential::of(credential, caller.credential_id, now));
+    list_response(&page, bodies, |body| body.summary.credential_id)
+}
 
 /// The body is optional.
 pub(super) async fn rotate(service: web::Data<PartnerState>, signed: VerifiedRequest<Auth>) -> ApiResult {

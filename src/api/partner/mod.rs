@@ -7,6 +7,7 @@ mod credentials;
 mod endpoint;
 mod events;
 mod idempotency;
+mod me;
 pub(super) mod orders;
 mod payouts;
 mod products;
@@ -106,6 +107,8 @@ fn api_endpoints() -> [Endpoint; operations::OPERATIONS.len()] {
         bind(operations::LIST_WEBHOOKS, webhooks::list),
         bind(operations::PUT_WEBHOOK, webhooks::put),
         bind(operations::GET_CERTIFICATION, certification::get),
+        bind(operations::GET_ME, me::get),
+        bind(operations::LIST_CREDENTIALS, credentials::list),
         bind(operations::ROTATE_CREDENTIAL, credentials::rotate),
         bind(operations::GET_ORDER, orders::get),
         bind(operations::GET_VOUCHER_CODES, vouchers::get),
@@ -113,6 +116,9 @@ fn api_endpoints() -> [Endpoint; operations::OPERATIONS.len()] {
         bind(operations::CANCEL_ORDER, orders::cancel::cancel),
         bind(operations::GET_PRODUCT, products::get),
         bind(operations::GET_PAYOUT, payouts::get),
+        bind(operations::GET_TRANSACTION, transactions::get),
+        bind(operations::GET_EVENT, events::get),
+        bind(operations::GET_WEBHOOK, webhooks::get),
         bind(operations::LIST_WEBHOOK_DELIVERIES, webhooks::list_attempts),
         bind(operations::DELETE_WEBHOOK, webhooks::remove),
         bind(operations::ROTATE_WEBHOOK, webhooks::rotate),

@@ -308,6 +308,8 @@ impl CanaryHarness {
             ("{purchase_id}", STRAY_CODE.to_owned()),
             ("{webhook_id}", self.webhook_id.clone()),
             ("{delivery_id}", STRAY_CODE.to_owned()),
+            ("{event_id}", STRAY_CODE.to_owned()),
+            ("{transaction_id}", STRAY_CODE.to_owned()),
             ("{drift_id}", STRAY_CODE.to_owned()),
             ("{date}", STRAY_CODE.to_owned()),
             ("{name}", STRAY_CODE.to_owned()),

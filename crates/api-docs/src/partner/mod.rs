@@ -14,7 +14,7 @@ use utoipa::PartialSchema as _;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 use vouchsafe_domain::api_scope::ApiScope;
-use vouchsafe_domain::ids::{OrderId, PayoutId, WebhookId};
+use vouchsafe_domain::ids::{EventId, OrderId, PayoutId, TransactionId, WebhookId};
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_security::framing::API_PREFIX;
 use vouchsafe_wire::error_code::Code;
@@ -42,7 +42,7 @@ const TAGS: &[(&str, &str)] = &[
     ),
     (MONEY, "Wallets, transactions and payouts."),
     (EVENTS, "Webhook endpoints and the event feed."),
-    (ACCESS, "Credentials and certification."),
+    (ACCESS, "Your account, credentials and certification."),
     (
         SANDBOX,
         "Drive orders and request faults in tests. These routes exist in the sandbox only; in production they are 404.",
@@ -163,6 +163,8 @@ const PATH_PARAMETERS: &[PathParameter] = path_parameters! {
     "order_id", "Order id.", OrderId::schema, OrderNotFound;
     "payout_id", "Payout id.", PayoutId::schema, PayoutNotFound;
     "product_id", "Product id.", ProductId::schema, ProductNotFound;
+    "transaction_id", "Transaction id.", TransactionId::schema, TransactionNotFound;
+    "event_id", "Event id.", EventId::schema, EventNotFound;
     "webhook_id", "Webhook endpoint id.", WebhookId::schema, WebhookNotFound;
     "date", "Day (UTC).", || date("2026-11-20").into();
 };

@@ -13,6 +13,8 @@ pub(super) fn money() -> Vec<Operation> {
         describe(operations::LIST_TRANSACTIONS, "Lists all credits and debits of your wallets, newest first. `sequence` numbers the transactions of a wallet \
              without gaps.")
             .list("A page of transactions.", transaction()),
+        describe(operations::GET_TRANSACTION, "Returns a credit or debit of one of your wallets.")
+            .ok("The transaction.", transaction()),
         describe(operations::LIST_PAYOUTS, "Lists your payouts, newest first.")
             .list("A page of payouts.", payout()),
         describe(operations::REQUEST_PAYOUT, "Debits the wallet; an operator then pays the amount out. If the payout fails, a `PAYOUT_REVERSAL` \

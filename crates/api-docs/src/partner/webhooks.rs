@@ -17,6 +17,8 @@ pub(super) fn webhooks() -> Vec<Operation> {
         describe(operations::LIST_EVENTS, "Lists all your events of the last 30 days, oldest first and without gaps. To catch up after an outage, pass the last \
              event that you processed as `after`.")
             .list("A page of events.", sample(EventKind::OrderDelivered)),
+        describe(operations::GET_EVENT, "Returns an event of the last 30 days, as it was delivered.")
+            .ok("The event.", sample(EventKind::OrderDelivered)),
         describe(operations::LIST_WEBHOOKS, "Lists your endpoints, oldest first, with their status and the time of the next delivery attempt.")
             .list("A page of endpoints.", webhook(None)),
         describe(operations::PUT_WEBHOOK, "Updates the endpoint with the given `webhook_id`, or the one with this `url`; otherwise registers a new endpoint. A \
@@ -25,6 +27,8 @@ pub(super) fn webhooks() -> Vec<Operation> {
             .json_body(json!({ "url": "https://shop.example/vouchsafe", "events": ["order.delivered", "order.refunded"] }))
             .responses([(201, "Registered. Store the secret: it is not returned again.",
             webhook(Some(SECRET))), (200, "Updated. `secret` is present if `url` has another scheme, host or port than before.", webhook(None))]),
+        describe(operations::GET_WEBHOOK, "Returns an endpoint with its status and the time of the next delivery attempt.")
+            .ok("The endpoint.", webhook(None)),
         describe(operations::LIST_WEBHOOK_DELIVERIES, "Lists every attempt to deliver an event to the endpoint within the last 30 days, successful ones too, newest first. An \
              attempt appears about a second after its end. Test events are not listed.")
             .list("A page of attempts.", attempt()),

@@ -74,6 +74,18 @@ impl DeliveryLog {
             .await
     }
 
+    /// Finds an event in the partner's feed.
+    #[boxed]
+    pub async fn find_event(
+        &self,
+        partner_id: PartnerId,
+        event_id: EventId,
+    ) -> Result<Option<WebhookEvent>, StoreError> {
+        self.0
+            .run(move |pool| async move { find_event(&pool, partner_id, event_id).await })
+            .await
+    }
+
     /// Lists up to `limit` deliveries older than `before`, newest first.
     #[boxed]
     pub async fn list(

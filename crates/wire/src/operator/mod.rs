@@ -7,7 +7,6 @@ pub mod change_requests;
 pub mod credentials;
 pub mod decision;
 pub mod erasure;
-pub mod limit_use;
 #[cfg(test)]
 mod limits;
 pub mod live;

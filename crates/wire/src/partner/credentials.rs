@@ -1,11 +1,12 @@
-//! Bodies of `POST /credentials/rotate`.
+//! Bodies of `/credentials`.
 
 use serde::{Deserialize, Serialize};
 use time::{Duration, OffsetDateTime};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::ObjectBuilder;
 use vouchsafe_domain::ids::CredentialId;
-use vouchsafe_security::credential::ApiKeyPair;
+use vouchsafe_security::credential::{ApiKeyPair, Credential};
+use vouchsafe_security::credential_summary::CredentialSummary;
 
 use crate::error_body::InvalidRequest;
 use crate::json;
@@ -74,6 +75,28 @@ impl<'a> RotatedCredential<'a> {
 pub fn parse_overlap(body: &[u8]) -> Result<Duration, InvalidRequest> {
     let request: RotateRequest = json::parse_optional(body)?;
     request.validate_overlap()
+}
+
+/// One of your credentials, without key and secret.
+#[derive(Serialize, ToSchema)]
+pub struct OwnCredential {
+    #[serde(flatten)]
+    pub summary: CredentialSummary,
+    /// Whether the credential is in force now.
+    live: bool,
+    /// Whether the credential sent this request.
+    current: bool,
+}
+
+impl OwnCredential {
+    #[must_use]
+    pub fn of(credential: &Credential, sender: CredentialId, now: OffsetDateTime) -> Self {
+        Self {
+            summary: CredentialSummary::from(credential),
+            live: credential.is_live(now),
+            current: credential.credential_id == sender,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ pub mod certification;
 pub mod credentials;
 pub mod events;
 mod limits;
+pub mod me;
 pub mod operation;
 pub mod operations;
 pub mod orders;

@@ -13,8 +13,9 @@ use crate::filter::{NoFilter, WholeList};
 use crate::operation::{Page, operations};
 use crate::partner::categories::CategoryBody;
 use crate::partner::certification::Certification;
-use crate::partner::credentials::{RotateRequest, RotatedCredential};
+use crate::partner::credentials::{OwnCredential, RotateRequest, RotatedCredential};
 use crate::partner::events::EventFilter;
+use crate::partner::me::Me;
 use crate::partner::operation::{Operation, delete, get, post};
 use crate::partner::orders::body::OrderBody;
 use crate::partner::orders::cancel::CancelRequest;
@@ -67,6 +68,9 @@ operations! {
             .errors(&[Code::WebhookNotFound, Code::WebhookLimitReached]);
     GET_CERTIFICATION: Operation<(), Certification> =
         get("/certification", ApiScope::Read, "getCertification", "Get your certification").errors(&[Code::RouteNotFound]);
+    GET_ME: Operation<(), Me> = get("/me", ApiScope::Read, "getMe", "Get your account and credential");
+    LIST_CREDENTIALS: Operation<NoFilter, Page<OwnCredential>> =
+        get("/credentials", ApiScope::Read, "listCredentials", "List your credentials");
     ROTATE_CREDENTIAL: Operation<RotateRequest, RotatedCredential<'static>> =
         post("/credentials/rotate", ApiScope::Credentials, "rotateCredential", "Rotate your credential")
             .errors(&[Code::CredentialLimitReached]);
@@ -81,6 +85,11 @@ operations! {
             .errors(&[Code::OrderNotCancellable, Code::CancellationLimitReached]);
     GET_PRODUCT: Operation<(), ProductBody<'static>> = get("/products/{product_id}", ApiScope::Read, "getProduct", "Get a product");
     GET_PAYOUT: Operation<(), PayoutBody<'static>> = get("/payouts/{payout_id}", ApiScope::Read, "getPayout", "Get a payout");
+    GET_TRANSACTION: Operation<(), Transaction> =
+        get("/transactions/{transaction_id}", ApiScope::Read, "getTransaction", "Get a transaction");
+    GET_EVENT: Operation<(), Event> = get("/events/{event_id}", ApiScope::Read, "getEvent", "Get an event");
+    GET_WEBHOOK: Operation<(), WebhookBody<'static>> =
+        get("/webhooks/{webhook_id}", ApiScope::Read, "getWebhook", "Get a webhook endpoint");
     LIST_WEBHOOK_DELIVERIES: Operation<AttemptFilter, Page<LoggedAttempt>> =
         get("/webhooks/{webhook_id}/deliveries", ApiScope::Read, "listWebhookDeliveries", "List delivery attempts");
     DELETE_WEBHOOK: Operation<(), ()> =

@@ -24,7 +24,7 @@ pub(super) use self::attempts::list as list_attempts;
 pub(super) use self::test::test;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::list_response;
-use crate::api::middleware::authentication::{General, VerifiedRequest};
+use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
 use crate::api::partner::PartnerState;
 use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::api::path_id::{Id, PathId as _};
@@ -99,6 +99,19 @@ pub(super) async fn list(
     webhooks.retain(|webhook| after.is_none_or(|after| webhook.webhook_id > after));
     let bodies = webhooks.iter().map(|webhook| WebhookBody::of(webhook, None));
     list_response(&page, bodies, |body| body.webhook_id)
+}
+
+pub(super) async fn get(
+    service: web::Data<PartnerState>,
+    caller: AuthenticatedCaller,
+    webhook_id: Id<WebhookId>,
+) -> ApiResult {
+    let webhooks = &service.store.webhooks;
+    let found = webhooks
+        .find(Some(caller.partner_id()), webhook_id.parse()?)
+        .await?;
+    let found = found.ok_or_else(WebhookId::not_found)?;
+    Ok(HttpResponse::Ok().json(WebhookBody::of(&found, None)))
 }
 
 pub(super) async fn remove(
