@@ -233,3 +233,109 @@ async fn operator_read_of_payout_destination_is_audited() {
         .await;
     assert_eq!(listed["data"][0]["destination"]["iban"], "****3000");
 }
+
+async fn cancel(partner: &mut Partner, payout_id: &str) -> ApiResponse {
+    let path = format!("/payouts/{payout_id}/cancel");
+    let body = r#"{"reason":"wrong account"}"#;
+    partner.send_signed(Method::POST, &path, body).await
+}
+
+async fn pending_payout(partner: &mut Partner) -> String {
+    let response = request_payout(partner, &unique("key"), &payout_body("30")).await;
+    let payout = expect_success(&response, 202);
+    payout["payout_id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn cancelled_payout_returns_its_money_once() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("100").await;
+    let id = pending_payout(&mut partner).await;
+    let mut other = operator.add_partner("100").await;
+    expect_error(&cancel(&mut other, &id).await, 404, "PAYOUT_NOT_FOUND");
+    expect_error(&cancel(&mut other, "po_1").await, 404, "PAYOUT_NOT_FOUND");
+    let calls = (0..8).map(|_| {
+        let (mut partner, id) = (partner.reconnect(), id.clone());
+        async move { expect_success(&cancel(&mut partner, &id).await, 200) }
+    });
+    let cancelled = futures_util::future::join_all(calls).await;
+    let last = &cancelled[0]["timeline"][1];
+    assert_eq!(
+        (&last["status"], &last["by"], &last["reason"]),
+        (&json!("REJECTED"), &json!("partner"), &json!("wrong account"))
+    );
+    assert!(cancelled.iter().all(|one| one == &cancelled[0]), "{cancelled:?}");
+    let reversals = partner.list_all("/transactions?type=PAYOUT_REVERSAL").await;
+    assert_eq!(reversals.len(), 1);
+    let wallet = wallet(&mut partner).await;
+    assert_eq!(
+        (&wallet["balance"], &wallet["pending_payouts"]),
+        (&json!(100.0), &json!(0.0))
+    );
+    for verb in ["pay", "reject", "fail"] {
+        let late = decide(&mut operator, &id, verb, &json!({})).await;
+        expect_error(&late, 409, "PAYOUT_NOT_PENDING");
+    }
+    let path = format!("/admin/v1/audit?subject={id}&action=payout.cancel");
+    let trail = operator.get(&path).await;
+    assert_eq!(trail["data"][0]["operator"], partner.partner_id);
+}
+
+#[tokio::test]
+async fn payout_that_an_operator_pays_is_not_cancellable() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("100").await;
+    let opened = pending_payout(&mut partner).await;
+    operator.get(&format!("/admin/v1/payouts/{opened}")).await;
+    let paid = pending_payout(&mut partner).await;
+    expect_success(&decide(&mut operator, &paid, "pay", &json!({})).await, 200);
+    for id in [&opened, &paid] {
+        expect_error(&cancel(&mut partner, id).await, 409, "PAYOUT_NOT_CANCELLABLE");
+    }
+    assert_eq!(partner.balance("USD").await, "40.00");
+    expect_success(&decide(&mut operator, &opened, "reject", &json!({})).await, 200);
+    expect_error(
+        &cancel(&mut partner, &opened).await,
+        409,
+        "PAYOUT_NOT_CANCELLABLE",
+    );
+    assert_eq!(partner.balance("USD").await, "70.00");
+}
+
+/// Each outcome moves the money once, whichever of the two comes first.
+#[tokio::test]
+async fn payment_and_cancellation_at_once_have_one_outcome() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("1000").await;
+    let mut returned = 0;
+    for round in 0..12 {
+        let id = pending_payout(&mut partner).await;
+        let (mut paying, mut cancelling) = (Operator::of(shared()), partner.reconnect());
+        let pay = async {
+            let shown = paying.get(&format!("/admin/v1/payouts/{id}")).await;
+            let is_open = shown["destination"]["iban"] == IBAN;
+            let paid = decide(&mut paying, &id, "pay", &json!({})).await;
+            (is_open, paid.status.as_u16())
+        };
+        let ((is_open, paid), cancelled) = tokio::join!(pay, cancel(&mut cancelling, &id));
+        let status = partner.read(&format!("/payouts/{id}")).await["status"].clone();
+        match paid {
+            200 => assert_eq!(
+                (is_open, cancelled.status.as_u16(), status),
+                (true, 409, json!("PAID")),
+                "{round}"
+            ),
+            409 => {
+                assert_eq!(
+                    (cancelled.status.as_u16(), status),
+                    (200, json!("REJECTED")),
+                    "{round}"
+                );
+                returned += 30;
+            }
+            other => panic!("{other}"),
+        }
+    }
+    let balance = 1_000 - 12 * 30 + returned;
+    assert_eq!(partner.balance("USD").await, format!("{balance}.00"));
+}

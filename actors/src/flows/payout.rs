@@ -1,10 +1,10 @@
-//! Payouts: the wallet is debited at acceptance; an operator pays the payout or reverses it.
+//! Payouts: the wallet is debited at acceptance; an operator pays the payout or reverses it, or the partner cancels it.
 //!
 //! | step | in memory | on disk |
 //! |---|---|---|
 //! | acquire the key, hold the money | key, admission permit, hold | nothing |
 //! | commit | the wallet knows its balance | payout, ledger entry, response under its key |
-//! | an operator decides | hold, if money is returned | the payout's final status and its reversal |
+//! | an operator or the partner decides | hold, if money is returned | the payout's final status and its reversal |
 //!
 //! A payout is decided once: the commit finds it pending or writes nothing.
 
@@ -16,7 +16,9 @@ use vouchsafe_domain::ids::{PartnerId, PayoutId, TransactionId};
 use vouchsafe_domain::ledger::{LedgerKind, Movement, PendingDelta};
 use vouchsafe_domain::money::{Amount, Money};
 use vouchsafe_domain::order::Actor;
-use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutDestination, PayoutMilestone, PayoutStatus};
+use vouchsafe_domain::payout::{
+    Payout, PayoutDecision, PayoutDestination, PayoutMilestone, PayoutOutcome, PayoutStatus,
+};
 
 use super::change::{self, ChangeKey, CommitAttempt};
 use super::idempotent::{self, FlowDecision, FlowError};
@@ -135,13 +137,13 @@ fn response_record(command: &RequestPayout, response: Response) -> Record {
     Record::new(command.partner_id, claim)
 }
 
-/// An operator's command to decide a payout.
+/// A command to decide a payout, of an operator or of its partner.
 #[derive(Debug, Clone)]
 pub struct DecidePayout {
     pub partner_id: PartnerId,
     pub payout_id: PayoutId,
     pub decision: PayoutDecision,
-    pub operator: AuditActor,
+    pub author: AuditActor,
 }
 
 /// Why a payout was not decided.
@@ -156,7 +158,7 @@ pub enum DecidePayoutError {
     Flow(#[from] FlowError),
 }
 
-/// Marks a payout as paid, or returns its money.
+/// Marks a payout as paid, or returns its money. A repeated cancellation returns the cancelled payout.
 ///
 /// # Errors
 /// [`DecidePayoutError`]. Nothing was written, except possibly with [`FlowError::OutcomeUnknown`].
@@ -170,13 +172,16 @@ pub async fn decide_payout(engine: &Engine, command: DecidePayout) -> Result<Pay
             .await;
         let stored = stored.map_err(|error| change::log_unavailable(&error))?;
         let before = stored.ok_or(DecidePayoutError::NotFound)?;
+        if command.decision.outcome == PayoutOutcome::Cancelled && before.is_cancelled() {
+            return Ok(before);
+        }
         if before.status != PayoutStatus::Pending {
             return Err(DecidePayoutError::AlreadyDecided(before.status));
         }
         let payout = before
             .clone()
             .apply_decision(command.decision.clone(), engine.clock.now());
-        let audit_entry = AuditEntry::on_payout(&command.operator, &command.decision, &before, &payout);
+        let audit_entry = AuditEntry::on_payout(&command.author, &command.decision, &before, &payout);
         if commit_decision(engine, payout.clone(), audit_entry, &deadline).await? == CommitAttempt::Done {
             return Ok(payout);
         }

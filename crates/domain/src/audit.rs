@@ -92,6 +92,7 @@ impl AuditEntry {
                 PayoutOutcome::Paid => AuditAction::PayPayout,
                 PayoutOutcome::Rejected => AuditAction::RejectPayout,
                 PayoutOutcome::Failed => AuditAction::FailPayout,
+                PayoutOutcome::Cancelled => AuditAction::CancelPayout,
             },
             subject: after.payout_id.to_string(),
             before: before.into(),

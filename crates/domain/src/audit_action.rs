@@ -47,6 +47,8 @@ pub enum AuditAction {
     RejectPayout,
     #[strum(serialize = "payout.fail")]
     FailPayout,
+    #[strum(serialize = "payout.cancel")]
+    CancelPayout,
     #[strum(serialize = "payout.read")]
     ReadPayout,
     #[strum(serialize = "payout.erase")]

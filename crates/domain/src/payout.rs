@@ -17,11 +17,11 @@ labels! {
     /// The status of a payout (contract §3).
     pub enum PayoutStatus: "SCREAMING_SNAKE_CASE",
         "Status of the payout: `PENDING` (an operator has to pay it), `PAID`, `REJECTED` (it was not \
-         attempted), `FAILED` (it was attempted and failed). `REJECTED` and `FAILED` return the money to the wallet." {
+         attempted: rejected by an operator, or cancelled by you), `FAILED` (it was attempted and failed). `REJECTED` and `FAILED` return the money to the wallet." {
         /// An operator has to pay it.
         Pending,
         Paid,
-        /// It was not attempted; the money was returned.
+        /// It was not attempted, by a decision of an operator or of the partner; the money was returned.
         Rejected,
         /// It was attempted and failed; the money was returned.
         Failed,
@@ -83,19 +83,32 @@ pub enum PayoutOutcome {
     Rejected,
     /// It was attempted and failed.
     Failed,
+    /// The partner cancelled it before it was attempted. Its status is that of a rejected one: statuses are a closed list.
+    Cancelled,
+}
+
+impl PayoutOutcome {
+    /// Who decides so.
+    #[must_use]
+    pub const fn decided_by(self) -> Actor {
+        match self {
+            Self::Paid | Self::Rejected | Self::Failed => Actor::Operator,
+            Self::Cancelled => Actor::Partner,
+        }
+    }
 }
 
 impl From<PayoutOutcome> for PayoutStatus {
     fn from(outcome: PayoutOutcome) -> Self {
         match outcome {
             PayoutOutcome::Paid => Self::Paid,
-            PayoutOutcome::Rejected => Self::Rejected,
+            PayoutOutcome::Rejected | PayoutOutcome::Cancelled => Self::Rejected,
             PayoutOutcome::Failed => Self::Failed,
         }
     }
 }
 
-/// An operator's decision on a payout.
+/// A decision on a payout, of an operator or of its partner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PayoutDecision {
     pub outcome: PayoutOutcome,
@@ -105,6 +118,13 @@ pub struct PayoutDecision {
 }
 
 impl Payout {
+    /// Whether the partner cancelled it.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        let last = self.timeline.last();
+        self.status == PayoutStatus::Rejected && last.is_some_and(|last| last.by == Actor::Partner)
+    }
+
     /// Returns the payout with the decision applied.
     #[must_use]
     pub fn apply_decision(mut self, decision: PayoutDecision, at: OffsetDateTime) -> Self {
@@ -119,7 +139,7 @@ impl Payout {
         self.timeline.push(PayoutMilestone {
             status,
             at,
-            by: Actor::Operator,
+            by: end.decided_by(),
             reason,
             reference,
         });

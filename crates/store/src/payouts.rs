@@ -1,5 +1,6 @@
-//! Payout reads.
+//! Payout reads, and the choice of who decides on a payout.
 
+use sqlx::PgExecutor;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
@@ -9,6 +10,7 @@ use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::money::{Amount, Currency};
+use vouchsafe_domain::order::Actor;
 use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutSearch, PayoutStatus};
 
 use vouchsafe_database::database::{Database, Statement};
@@ -67,15 +69,30 @@ impl Payouts {
         self.0.fetch_optional(statement).await
     }
 
-    /// Writes an audit entry: an operator has read the destination of a payout.
+    /// Reserves a pending payout for this decider: an operator who pays it, or the partner who cancels it. Returns whether
+    /// that succeeded: the first one keeps it, so that no payout is paid and cancelled.
     #[boxed]
-    pub async fn audit_destination_read(
+    pub async fn reserve(
         &self,
         partner_id: PartnerId,
         payout_id: PayoutId,
-        actor: AuditActor,
-    ) -> Result<(), StoreError> {
+        decider: Actor,
+    ) -> Result<bool, StoreError> {
+        self.0
+            .run(move |pool| async move { reserve(&pool, partner_id, payout_id, decider).await })
+            .await
+    }
+
+    /// Reserves a payout that is pending for operators, and writes an audit entry: one of them has read its destination. Returns
+    /// false if the partner is cancelling the payout; then nothing is written.
+    #[boxed]
+    pub async fn open_destination(&self, payout: &Payout, actor: AuditActor) -> Result<bool, StoreError> {
+        let (partner_id, payout_id) = (payout.partner_id, payout.payout_id);
+        let is_pending = payout.status == PayoutStatus::Pending;
         transaction!(self.0, "payout.read", async |transaction| {
+            if is_pending && !reserve(&mut **transaction, partner_id, payout_id, Actor::Operator).await? {
+                return Ok(false);
+            }
             audit::write_of_partner(
                 transaction,
                 &actor,
@@ -86,7 +103,7 @@ impl Payouts {
                 NO_STATE,
             )
             .await?;
-            Ok(())
+            Ok(true)
         })
     }
 
@@ -111,6 +128,26 @@ impl Payouts {
         );
         self.0.fetch_all(statement).await
     }
+}
+
+async fn reserve(
+    connection: impl PgExecutor<'_>,
+    partner_id: PartnerId,
+    payout_id: PayoutId,
+    decider: Actor,
+) -> Result<bool, sqlx::Error> {
+    let reserved = sqlx::query!(
+        "UPDATE payouts
+            SET decider = $3
+          WHERE partner_id = $1
+            AND payout_id = $2
+            AND status = 'PENDING'
+            AND COALESCE(decider, $3) = $3",
+        partner_id as _,
+        payout_id as _,
+        decider.into_str(),
+    );
+    Ok(reserved.execute(connection).await?.rows_affected() == 1)
 }
 
 /// The payout of this partner with this id.

@@ -227,7 +227,10 @@ codes! {
     /// The order is open, or the payout is pending: its texts are still needed.
     NotClosed = 409 "NOT_CLOSED" false
         "Operators only: wait until the order is closed or the payout is decided, or end it.";
-    /// The payout is already paid or rejected.
+    /// The payout is decided, or an operator has begun to pay it.
+    PayoutNotCancellable = 409 "PAYOUT_NOT_CANCELLABLE" false
+        "Read the payout: its `status` says whether it is decided. While it is `PENDING`, ask the operator to reject it.";
+    /// The payout is decided, or its partner is cancelling it.
     PayoutNotPending = 409 "PAYOUT_NOT_PENDING" false
         "Operators only: read the payout. The decision is final.";
     /// The product is discontinued.

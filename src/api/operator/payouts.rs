@@ -9,6 +9,7 @@ use vouchsafe_actors::flows::{DecidePayout, DecidePayoutError, decide_payout};
 use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::operator::Role;
+use vouchsafe_domain::order::Actor;
 use vouchsafe_domain::payout::{Payout, PayoutOutcome, PayoutSearch, PayoutStatus};
 use vouchsafe_security::vault::seal::sealed_key_id;
 use vouchsafe_wire::error_code::Code;
@@ -58,7 +59,7 @@ async fn get(service: web::Data<OperatorState>, operator: Operator, payout_id: I
     let (partner_id, payout_id) = find(&service, &payout_id).await?;
     let payout = service.store.payouts.find(partner_id, payout_id).await?;
     let mut payout = payout.ok_or_else(PayoutId::not_found)?;
-    // An erased destination is empty.
+    // The first admin who sees the destination can pay; from then on the partner cannot cancel the payout. An erased destination is empty.
     if operator.has_role(Role::Admin) && !payout.destination.sealed.is_empty() {
         let actor = operator.audit_actor();
         let key = sealed_key_id(&payout.destination.sealed);
@@ -74,12 +75,10 @@ async fn get(service: web::Data<OperatorState>, operator: Operator, payout_id: I
                 "cannot decrypt the destination; see the service log",
             )
         })?;
-        service
-            .store
-            .payouts
-            .audit_destination_read(partner_id, payout_id, actor)
-            .await?;
-        payout.destination.masked = decrypted.as_str().into();
+        let payouts = &service.store.payouts;
+        if payouts.open_destination(&payout, actor).await? {
+            payout.destination.masked = decrypted.as_str().into();
+        }
     }
     let body = payout_body(&payout)?;
     Ok(HttpResponse::Ok()
@@ -155,6 +154,7 @@ impl Change for DecisionOnPayout {
                 payout.status,
             )));
         }
+        self.reserve(service, owner).await?;
         to_description(
             self.payout_id,
             owner,
@@ -167,15 +167,43 @@ impl Change for DecisionOnPayout {
 
     async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {
         let owner = service.store.payouts.find_owner(self.payout_id).await?;
+        let partner_id = owner.ok_or_else(PayoutId::not_found)?;
+        self.reserve(service, partner_id).await?;
         let command = DecidePayout {
-            partner_id: owner.ok_or_else(PayoutId::not_found)?,
+            partner_id,
             payout_id: self.payout_id,
             decision: self.request.decision(self.outcome)?,
-            operator: actor,
+            author: actor,
         };
         let payout = decide_payout(&service.engine, command).await;
         let payout = payout.map_err(|error| decide_payout_error(&error))?;
         Ok(HttpResponse::Ok().json(payout_body(&payout)?))
+    }
+}
+
+impl DecisionOnPayout {
+    /// Reserves the payout for operators, unless its money stays in the wallet. Otherwise a cancellation could return
+    /// money that was transferred.
+    async fn reserve(&self, service: &OperatorState, partner_id: PartnerId) -> Result<(), ApiError> {
+        if self.outcome == PayoutOutcome::Rejected {
+            return Ok(());
+        }
+        let payouts = &service.store.payouts;
+        if payouts
+            .reserve(partner_id, self.payout_id, Actor::Operator)
+            .await?
+        {
+            return Ok(());
+        }
+        let payout = payouts.find(partner_id, self.payout_id).await?;
+        let payout = payout.ok_or_else(PayoutId::not_found)?;
+        Err(match payout.status {
+            PayoutStatus::Pending => ApiError::new(
+                Code::PayoutNotPending,
+                "the partner is cancelling the payout; reject it, and transfer nothing",
+            ),
+            decided => decide_payout_error(&DecidePayoutError::AlreadyDecided(decided)),
+        })
     }
 }
 

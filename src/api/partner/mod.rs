@@ -119,6 +119,7 @@ fn api_endpoints() -> [Endpoint; operations::OPERATIONS.len()] {
         bind(operations::GET_TRANSACTION, transactions::get),
         bind(operations::GET_EVENT, events::get),
         bind(operations::GET_WEBHOOK, webhooks::get),
+        bind(operations::CANCEL_PAYOUT, payouts::cancel),
         bind(operations::LIST_WEBHOOK_DELIVERIES, webhooks::list_attempts),
         bind(operations::DELETE_WEBHOOK, webhooks::remove),
         bind(operations::ROTATE_WEBHOOK, webhooks::rotate),

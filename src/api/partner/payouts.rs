@@ -1,16 +1,20 @@
-//! `/payouts`: request, list and read payouts from a wallet.
+//! `/payouts`: request, list, read and cancel payouts from a wallet.
 //!
 //! Responses show the destination masked; the full destination is stored encrypted.
 
 use actix_web::http::header::HeaderValue;
 use actix_web::{HttpRequest, HttpResponse, web};
-use vouchsafe_actors::flows::{self, PayoutResponseEncoder, RequestPayout};
+use vouchsafe_actors::flows::{self, DecidePayout, DecidePayoutError, PayoutResponseEncoder, RequestPayout};
 use vouchsafe_domain::idempotency::Response;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::{Amount, Money};
-use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutFilter, PayoutSearch};
+use vouchsafe_domain::order::Actor;
+use vouchsafe_domain::payout::{
+    Payout, PayoutDecision, PayoutDestination, PayoutFilter, PayoutOutcome, PayoutSearch, PayoutStatus,
+};
 use vouchsafe_security::idempotency::IdempotencyScope;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::partner::orders::cancel::parse_reason;
 use vouchsafe_wire::partner::payouts::body::PayoutBody;
 use vouchsafe_wire::partner::payouts::request::{self, RequestedPayout};
 
@@ -86,6 +90,51 @@ pub(super) async fn get(
     let payout = service.store.payouts.find(caller.partner_id(), payout_id).await?;
     let payout = payout.ok_or_else(not_found)?;
     Ok(HttpResponse::Ok().json(PayoutBody::of(&payout)?))
+}
+
+/// Cancels a payout that nobody has begun to pay. Idempotent: a repeated call returns the cancelled payout.
+pub(super) async fn cancel(
+    service: web::Data<PartnerState>,
+    payout_id: web::Path<String>,
+    signed: VerifiedRequest<General>,
+) -> ApiResult {
+    let payout_id = payout_id.parse().map_err(|_| not_found())?;
+    let partner_id = signed.caller.partner_id();
+    let decision = PayoutDecision {
+        outcome: PayoutOutcome::Cancelled,
+        reason: parse_reason(&signed.body)?,
+        reference: None,
+    };
+    let payouts = &service.store.payouts;
+    if !payouts.reserve(partner_id, payout_id, Actor::Partner).await? {
+        let payout = payouts.find(partner_id, payout_id).await?.ok_or_else(not_found)?;
+        if !payout.is_cancelled() {
+            return Err(not_cancellable(payout.status));
+        }
+    }
+    let command = DecidePayout {
+        partner_id,
+        payout_id,
+        decision,
+        author: signed.caller.audit_actor(),
+    };
+    let payout = flows::decide_payout(&service.engine, command).await;
+    let payout = payout.map_err(|error| match error {
+        DecidePayoutError::NotFound => not_found(),
+        DecidePayoutError::AlreadyDecided(status) => not_cancellable(status),
+        DecidePayoutError::Flow(error) => keyed_request_error(&error),
+    })?;
+    Ok(HttpResponse::Ok().json(PayoutBody::of(&payout)?))
+}
+
+fn not_cancellable(status: PayoutStatus) -> ApiError {
+    let message = match status {
+        PayoutStatus::Pending => {
+            "an operator has begun to pay the payout; ask the operator to reject it".to_owned()
+        }
+        decided => format!("the payout is already {}", decided.into_str()),
+    };
+    ApiError::new(Code::PayoutNotCancellable, message)
 }
 
 /// The error for an unknown payout, or one of another partner.

@@ -31,7 +31,24 @@ pub(super) fn money() -> Vec<Operation> {
             .with_header(ResponseHeader::Replayed),
         describe(operations::GET_PAYOUT, "Returns a payout with its status history. The destination is masked.")
             .ok("The payout.", payout()),
+        describe(operations::CANCEL_PAYOUT, "Cancels a `PENDING` payout that no operator has begun to pay: a `PAYOUT_REVERSAL` returns the money, once. The status becomes \
+             `REJECTED`, `by` `partner` in the timeline. A repeated call returns the same.")
+            .optional_json_body(json!({ "reason": "wrong account" }))
+            .ok("The cancelled payout.", cancelled_payout()),
     ]
+}
+
+fn cancelled_payout() -> Value {
+    let mut payout = payout();
+    payout["status"] = json!("REJECTED");
+    let entry = json!({
+        "status": "REJECTED", "at": "2026-11-20T12:05:00.123456Z", "by": "partner", "reason": "wrong account", "reference": null,
+    });
+    payout["timeline"]
+        .as_array_mut()
+        .into_iter()
+        .for_each(|all| all.push(entry.clone()));
+    payout
 }
 
 pub(crate) fn wallet() -> Value {

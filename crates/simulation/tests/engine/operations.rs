@@ -48,7 +48,7 @@ pub(crate) enum Operation {
     GiveUp,
     /// Alice requests a payout.
     RequestPayout,
-    /// An operator decides on the payout.
+    /// An operator or the partner decides on the payout.
     DecidePayout(PayoutOutcome),
 }
 
@@ -319,7 +319,7 @@ pub(crate) async fn decide_test_payout(
             reason: Some("test".to_owned()),
             reference: None,
         },
-        operator: build::operator(),
+        author: build::operator(),
     };
     decide_payout(engine, command).await
 }

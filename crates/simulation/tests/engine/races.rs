@@ -69,6 +69,7 @@ const RACES: [(InitialState, &[Operation]); 6] = [
             Operation::DecidePayout(PayoutOutcome::Paid),
             Operation::DecidePayout(PayoutOutcome::Rejected),
             Operation::DecidePayout(PayoutOutcome::Failed),
+            Operation::DecidePayout(PayoutOutcome::Cancelled),
         ],
     ),
 ];

@@ -90,6 +90,8 @@ operations! {
     GET_EVENT: Operation<(), Event> = get("/events/{event_id}", ApiScope::Read, "getEvent", "Get an event");
     GET_WEBHOOK: Operation<(), WebhookBody<'static>> =
         get("/webhooks/{webhook_id}", ApiScope::Read, "getWebhook", "Get a webhook endpoint");
+    CANCEL_PAYOUT: Operation<CancelRequest, PayoutBody<'static>> =
+        post("/payouts/{payout_id}/cancel", ApiScope::Payouts, "cancelPayout", "Cancel a payout").errors(&[Code::PayoutNotCancellable]);
     LIST_WEBHOOK_DELIVERIES: Operation<AttemptFilter, Page<LoggedAttempt>> =
         get("/webhooks/{webhook_id}/deliveries", ApiScope::Read, "listWebhookDeliveries", "List delivery attempts");
     DELETE_WEBHOOK: Operation<(), ()> =

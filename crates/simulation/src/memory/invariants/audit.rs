@@ -1,8 +1,9 @@
-//! Invariants of the audit log: one entry for each operator's decision, and no other entries.
+//! Invariants of the audit log: one entry for each operator's decision and each decision on a payout, and no other entries.
 
 use std::collections::BTreeMap;
 
 use vouchsafe_domain::order::{Actor, Milestone, OrderStatus};
+use vouchsafe_domain::payout::PayoutStatus;
 
 use super::Findings;
 use crate::memory::tables::Tables;
@@ -17,7 +18,8 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
         decided.insert(order.order_id.to_string(), decisions.count());
     }
     for payout in tables.payouts.values() {
-        let decisions = payout.timeline.iter().filter(|step| step.by == Actor::Operator);
+        let decisions = payout.timeline.iter();
+        let decisions = decisions.filter(|step| step.status != PayoutStatus::Pending);
         decided.insert(payout.payout_id.to_string(), decisions.count());
     }
     for action in &tables.audit_log {

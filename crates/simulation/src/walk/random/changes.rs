@@ -179,7 +179,7 @@ impl Walk {
         self.calls.push(Call::Change(reference, task));
     }
 
-    /// Two operators decide concurrently on a payout.
+    /// Operators and the partner decide concurrently on a payout.
     pub(super) fn decide_payout(&mut self) {
         let mut payouts = self.simulation.db.payouts();
         payouts.sort_by(|a, b| a.reference.cmp(&b.reference));
@@ -193,6 +193,7 @@ impl Walk {
                 PayoutOutcome::Paid,
                 PayoutOutcome::Rejected,
                 PayoutOutcome::Failed,
+                PayoutOutcome::Cancelled,
             ];
             let command = DecidePayout {
                 partner_id: payout.partner_id,
@@ -202,7 +203,7 @@ impl Walk {
                     reason: None,
                     reference: None,
                 },
-                operator: build::operator(),
+                author: build::operator(),
             };
             let engine = Arc::clone(&self.random_node().engine);
             let task = self.random_node().spawn(async move {

@@ -24,6 +24,7 @@ fn labels(operation: Operation, end: &str) -> [String; 2] {
     match operation {
         Operation::RequestPayout => ["requested", "replayed"].map(str::to_owned),
         Operation::Approve | Operation::Reject => [status, "NotAwaitingApproval".to_owned()],
+        Operation::DecidePayout(PayoutOutcome::Cancelled) => [status.clone(), status],
         Operation::DecidePayout(outcome) => [status, format!("AlreadyDecided({outcome:?})")],
         _ => [status.clone(), status],
     }
@@ -48,7 +49,7 @@ const BOUGHT_ALL: InitialState = InitialState::PartiallyDelivered {
     retrieved: false,
 };
 
-const CASES: [ChangeCase; 18] = [
+const CASES: [ChangeCase; 19] = [
     (
         InitialState::Delivered,
         Operation::Cancel,
@@ -138,6 +139,11 @@ const CASES: [ChangeCase; 18] = [
         InitialState::PayoutPending,
         Operation::DecidePayout(PayoutOutcome::Failed),
         "FAILED 2, 10000+0 after 3 entries",
+    ),
+    (
+        InitialState::PayoutPending,
+        Operation::DecidePayout(PayoutOutcome::Cancelled),
+        "REJECTED 2, 10000+0 after 3 entries",
     ),
 ];
 

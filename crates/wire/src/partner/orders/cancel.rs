@@ -1,4 +1,4 @@
-//! Parsing and validation of the body of `POST /orders/{order_id}/cancel`.
+//! Parsing and validation of the body that cancels an order or a payout.
 
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -18,7 +18,7 @@ pub struct CancelRequest {
 }
 
 fn reason_schema() -> ObjectBuilder {
-    DESCRIPTION.schema("Shown in the order's timeline and in the event.")
+    DESCRIPTION.schema("Shown in the timeline, and in the event of an order.")
 }
 
 /// Parses the reason of a cancellation. The body is optional.
