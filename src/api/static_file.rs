@@ -70,12 +70,7 @@ impl StaticFile {
 
     /// The compressed body. It is compressed once, for the first client that accepts it.
     fn gzip(&self) -> Bytes {
-        let compress = || {
-            let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-            let written = encoder.write_all(&self.body).and_then(|()| encoder.finish());
-            // Writing to memory does not fail.
-            written.unwrap_or_default().into()
-        };
+        let compress = || gzip(&self.body, Compression::best());
         self.gzip.get_or_init(compress).clone()
     }
 }
@@ -86,7 +81,14 @@ impl From<TextFile> for StaticFile {
     }
 }
 
-fn accepts_gzip(request: &HttpRequest) -> bool {
+pub(crate) fn gzip(bytes: &[u8], level: Compression) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::new(), level);
+    let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
+    // Writing to memory does not fail.
+    written.unwrap_or_default().into()
+}
+
+pub(crate) fn accepts_gzip(request: &HttpRequest) -> bool {
     // Without the header any encoding is acceptable, but simple clients do not decode.
     let is_sent = request.headers().contains_key(ACCEPT_ENCODING);
     let accepted = AcceptEncoding::parse(request).ok().filter(|_| is_sent);

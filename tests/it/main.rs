@@ -53,6 +53,7 @@ mod key_rotation;
 mod killed_deliveries;
 mod killed_operations;
 mod ledger;
+mod list_compression;
 mod lists;
 mod live_feed;
 mod load_harness;

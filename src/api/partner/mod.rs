@@ -29,7 +29,7 @@ use vouchsafe_store::PgStore;
 use vouchsafe_wire::health::{GET_OPEN_API, HEAD_OPEN_API};
 use vouchsafe_wire::partner::operations;
 
-use self::endpoint::bind;
+use self::endpoint::{bind, bind_list};
 use super::documentation::{self, DocsSite, Files};
 use super::endpoint::{Endpoint, register, resources};
 use super::health;
@@ -96,23 +96,23 @@ fn public_endpoints() -> impl Iterator<Item = Endpoint> {
 fn api_endpoints() -> [Endpoint; operations::OPERATIONS.len()] {
     [
         bind(operations::PLACE_ORDER, orders::place),
-        bind(operations::LIST_ORDERS, orders::list),
-        bind(operations::LIST_WALLETS, wallets::list),
-        bind(operations::LIST_EVENTS, events::list),
-        bind(operations::LIST_TRANSACTIONS, transactions::list),
-        bind(operations::LIST_PRODUCTS, products::list),
-        bind(operations::LIST_CATEGORIES, categories::list),
-        bind(operations::LIST_PAYOUTS, payouts::list),
+        bind_list(operations::LIST_ORDERS, orders::list),
+        bind_list(operations::LIST_WALLETS, wallets::list),
+        bind_list(operations::LIST_EVENTS, events::list),
+        bind_list(operations::LIST_TRANSACTIONS, transactions::list),
+        bind_list(operations::LIST_PRODUCTS, products::list),
+        bind_list(operations::LIST_CATEGORIES, categories::list),
+        bind_list(operations::LIST_PAYOUTS, payouts::list),
         bind(operations::REQUEST_PAYOUT, payouts::request),
-        bind(operations::LIST_WEBHOOKS, webhooks::list),
+        bind_list(operations::LIST_WEBHOOKS, webhooks::list),
         bind(operations::PUT_WEBHOOK, webhooks::put),
         bind(operations::GET_CERTIFICATION, certification::get),
         bind(operations::GET_ME, me::get),
-        bind(operations::LIST_CREDENTIALS, credentials::list),
+        bind_list(operations::LIST_CREDENTIALS, credentials::list),
         bind(operations::ROTATE_CREDENTIAL, credentials::rotate),
         bind(operations::GET_ORDER, orders::get),
         bind(operations::GET_VOUCHER_CODES, vouchers::get),
-        bind(operations::LIST_VOUCHER_ACCESS, voucher_access::list),
+        bind_list(operations::LIST_VOUCHER_ACCESS, voucher_access::list),
         bind(operations::CANCEL_ORDER, orders::cancel::cancel),
         bind(operations::GET_PRODUCT, products::get),
         bind(operations::GET_PAYOUT, payouts::get),
@@ -120,7 +120,7 @@ fn api_endpoints() -> [Endpoint; operations::OPERATIONS.len()] {
         bind(operations::GET_EVENT, events::get),
         bind(operations::GET_WEBHOOK, webhooks::get),
         bind(operations::CANCEL_PAYOUT, payouts::cancel),
-        bind(operations::LIST_WEBHOOK_DELIVERIES, webhooks::list_attempts),
+        bind_list(operations::LIST_WEBHOOK_DELIVERIES, webhooks::list_attempts),
         bind(operations::DELETE_WEBHOOK, webhooks::remove),
         bind(operations::ROTATE_WEBHOOK, webhooks::rotate),
         bind(operations::TEST_WEBHOOK, webhooks::test),

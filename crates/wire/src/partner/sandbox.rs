@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use time::OffsetDateTime;
-use utoipa::ToSchema;
+use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 use vouchsafe_domain::api_scope::ApiScope;
 use vouchsafe_domain::purchase::MAX_QUANTITY;
 use vouchsafe_domain::sandbox_fault::{
@@ -49,9 +52,30 @@ const DEFAULT_TTL_S: u32 = 600;
 const DEFAULT_DELAY_S: u32 = 5;
 
 /// A fault to request.
+#[derive(Debug)]
+pub enum SandboxFaultRequest {}
+
+impl PartialSchema for SandboxFaultRequest {
+    fn schema() -> RefOr<Schema> {
+        let mut schema = FaultFields::schema();
+        if let RefOr::T(Schema::Object(fields)) = &mut schema {
+            let only_slow = json!({ "delay_seconds": { "properties": { "fault": { "const": FaultKind::SlowResponse.into_str() } } } });
+            fields.extensions = Some(Extensions::from_iter([("dependentSchemas", only_slow)]));
+        }
+        schema
+    }
+}
+
+impl ToSchema for SandboxFaultRequest {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        FaultFields::schemas(schemas);
+    }
+}
+
+/// A fault to request.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SandboxFaultRequest {
+struct FaultFields {
     /// Kind of fault. It replaces an earlier one of the same kind.
     fault: FaultKind,
     #[serde(default)]
@@ -143,7 +167,7 @@ impl FaultBody {
 /// # Errors
 /// `MALFORMED_REQUEST` and `VALIDATION_FAILED`.
 pub fn parse_fault(body: &[u8], now: OffsetDateTime) -> Result<SandboxFault, InvalidRequest> {
-    let JsonObject(request): JsonObject<SandboxFaultRequest> = json::parse(body)?;
+    let JsonObject(request): JsonObject<FaultFields> = json::parse(body)?;
     let ttl = within(
         "expires_in_seconds",
         request.expires_in_seconds,

@@ -9,14 +9,14 @@ use vouchsafe_security::environment::Environment;
 use vouchsafe_wire::partner::sandbox;
 
 use crate::api::endpoint::Endpoint;
-use crate::api::partner::endpoint::bind;
+use crate::api::partner::endpoint::{bind, bind_list};
 use crate::service::Service;
 
 /// The endpoints, which [`is_sandbox`] guards.
 pub(super) fn endpoints() -> [Endpoint; sandbox::OPERATIONS.len()] {
     [
         bind(sandbox::REQUEST_SANDBOX_FAULT, faults::put),
-        bind(sandbox::LIST_SANDBOX_FAULTS, faults::list),
+        bind_list(sandbox::LIST_SANDBOX_FAULTS, faults::list),
         bind(sandbox::CLEAR_SANDBOX_FAULTS, faults::clear),
         bind(sandbox::APPROVE_SANDBOX_ORDER, orders::approve),
         bind(sandbox::REJECT_SANDBOX_ORDER, orders::reject),
