@@ -1,4 +1,4 @@
-//! Long polling of an order's status.
+//! Long polling of orders, and of the feeds of partners.
 //!
 //! A waiter holds neither a lock nor a connection. A commit of this process wakes it; it polls for commits of other
 //! processes. The wait ends at its timeout and when the service shuts down.
@@ -11,6 +11,7 @@ use std::time::Duration;
 use dashmap::DashMap;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
+use uuid::Uuid;
 use vouchsafe_domain::ids::{CredentialId, OrderId};
 
 /// Maximum number of waiters per family: an API key and those that came from it by rotation (contract §3).
@@ -26,33 +27,34 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// The waiters of this process.
 #[derive(Debug)]
 pub struct LongPollRegistry {
-    orders: DashMap<OrderId, OrderSubscribers>,
+    topics: DashMap<Uuid, Subscribers>,
     per_family: DashMap<CredentialId, usize>,
     permits: Arc<Semaphore>,
     closed: watch::Sender<bool>,
 }
 
-/// The subscribers of one order.
+/// The subscribers of one order or feed.
 #[derive(Debug, Default)]
-struct OrderSubscribers {
+struct Subscribers {
     notify: Arc<Notify>,
-    subscribers: usize,
+    count: usize,
 }
 
 impl LongPollRegistry {
     #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
-            orders: DashMap::new(),
+            topics: DashMap::new(),
             per_family: DashMap::new(),
             permits: Arc::new(Semaphore::new(MAX_WAITERS)),
             closed: watch::Sender::new(false),
         })
     }
 
-    /// Subscribes to an order; `None` if a limit is reached or the service is shutting down.
+    /// Subscribes to the order or the feed of the partner with this id; `None` if a limit is reached or the service is shutting down.
+    /// A subscriber of a feed polls only: no commit looks for one.
     #[must_use]
-    pub fn subscribe(self: &Arc<Self>, family_id: CredentialId, order_id: OrderId) -> Option<Subscription> {
+    pub fn subscribe(self: &Arc<Self>, family_id: CredentialId, topic: Uuid) -> Option<Subscription> {
         if *self.closed.borrow() {
             return None;
         }
@@ -61,8 +63,8 @@ impl LongPollRegistry {
         Some(Subscription {
             registry: Arc::clone(self),
             family_id,
-            order_id,
-            notify: self.order_notify(order_id),
+            topic,
+            notify: self.notify_of(topic),
             _permit: permit,
         })
     }
@@ -72,16 +74,16 @@ impl LongPollRegistry {
         (*waiting < MAX_WAITERS_PER_FAMILY).then(|| *waiting += 1)
     }
 
-    fn order_notify(&self, order_id: OrderId) -> Arc<Notify> {
-        let mut order_subscribers = self.orders.entry(order_id).or_default();
-        order_subscribers.subscribers += 1;
-        Arc::clone(&order_subscribers.notify)
+    fn notify_of(&self, topic: Uuid) -> Arc<Notify> {
+        let mut subscribers = self.topics.entry(topic).or_default();
+        subscribers.count += 1;
+        Arc::clone(&subscribers.notify)
     }
 
     /// Wakes the subscribers of an order after a commit of this process.
     pub fn notify(&self, order_id: OrderId) {
-        if let Some(order_subscribers) = self.orders.get(&order_id) {
-            order_subscribers.notify.notify_waiters();
+        if let Some(subscribers) = self.topics.get(&order_id.as_uuid()) {
+            subscribers.notify.notify_waiters();
         }
     }
 
@@ -91,12 +93,12 @@ impl LongPollRegistry {
     }
 }
 
-/// A subscription to one order. Dropping it ends its count in the limits.
+/// A subscription to one order or feed. Dropping it ends its count in the limits.
 #[derive(Debug)]
 pub struct Subscription {
     registry: Arc<LongPollRegistry>,
     family_id: CredentialId,
-    order_id: OrderId,
+    topic: Uuid,
     notify: Arc<Notify>,
     _permit: OwnedSemaphorePermit,
 }
@@ -133,12 +135,10 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.registry
-            .orders
-            .remove_if_mut(&self.order_id, |_, order_subscribers| {
-                order_subscribers.subscribers -= 1;
-                order_subscribers.subscribers == 0
-            });
+        self.registry.topics.remove_if_mut(&self.topic, |_, subscribers| {
+            subscribers.count -= 1;
+            subscribers.count == 0
+        });
         self.registry
             .per_family
             .remove_if_mut(&self.family_id, |_, waiting| {

@@ -8,6 +8,7 @@ use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest, HttpResponse};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use time::OffsetDateTime;
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::order::filter::OrderSearch;
 use vouchsafe_store::Orders;
@@ -53,8 +54,12 @@ pub(super) async fn list_orders(
     page: &PageRequest,
     orders: &Orders,
     search: OrderSearch,
+    now: OffsetDateTime,
     push: impl Fn(&mut PageEntries, &Order) -> Result<bool, ApiError>,
 ) -> ApiResult {
+    if let Some((parameter, message)) = search.filter.unbounded(now) {
+        return Err(ApiError::invalid_field(parameter, message));
+    }
     let fetch = async |before, step| Ok(orders.search(search.clone(), before, step).await?);
     let body = page.body_in_steps(fetch, push, |order| order.order_id);
     Ok(HttpResponse::Ok().json(body.await?))

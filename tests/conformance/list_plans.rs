@@ -9,6 +9,8 @@ mod comparison;
 mod filled;
 #[path = "list_plans/monitoring.rs"]
 mod monitoring;
+#[path = "list_plans/orders.rs"]
+mod orders;
 #[path = "list_plans/search.rs"]
 mod search;
 
@@ -35,7 +37,8 @@ async fn list_page_reads_few_rows() {
     let _log = lock_log().await;
     let lists = ListFixture::create().await;
     check_transactions(&lists).await;
-    check_orders(&lists).await;
+    orders::check_orders(&lists).await;
+    orders::check_updated_orders(&lists).await;
     check_lookups_by_id(&lists).await;
     check_audit_log(&lists).await;
     check_stock_levels(&lists).await;
@@ -99,59 +102,6 @@ async fn check_transactions(lists: &ListFixture) {
             let description = format!("transactions: {description}, after {after:?}");
             lists
                 .assert_reads_few_rows(&description, count, list_entries(lists, filter, after))
-                .await;
-        }
-    }
-}
-
-async fn check_orders(lists: &ListFixture) {
-    let any = OrderFilter::default;
-    let in_status = |status| OrderFilter {
-        status: Some(status),
-        ..any()
-    };
-    let with_reference = |reference: &str, filter| OrderFilter {
-        reference: Some(reference.to_owned()),
-        ..filter
-    };
-    let of_a_day = |filter| OrderFilter {
-        period: first_day(),
-        ..filter
-    };
-    let pending = || in_status(OrderStatus::Pending);
-    for (description, filter, count, all_partners) in [
-        ("all", any(), 26, 26),
-        ("a day", of_a_day(any()), 26, 26),
-        ("delivered", in_status(OrderStatus::Delivered), 26, 26),
-        ("pending", pending(), 26, 26),
-        ("pending of a day", of_a_day(pending()), 26, 26),
-        ("processing", in_status(OrderStatus::Processing), 0, 0),
-        ("a reference", with_reference("po-1", any()), 1, 3),
-        (
-            "a reference and a status",
-            with_reference("po-1", pending()),
-            0,
-            0,
-        ),
-        ("no such reference", with_reference("x", any()), 0, 0),
-    ] {
-        for before in [None, day(99).map(OrderId::lower_bound_at)] {
-            let description = format!("orders: {description}, before {before:?}");
-            let own = OrderSearch {
-                partner_id: Some(partner(1)),
-                filter: filter.clone(),
-                ..OrderSearch::default()
-            };
-            let read = lists.store.orders.search(own, before, 26);
-            lists.assert_reads_few_rows(&description, count, read).await;
-            let all = OrderSearch {
-                filter: filter.clone(),
-                ..OrderSearch::default()
-            };
-            let read = lists.store.orders.search(all, before, 26);
-            let description = format!("all partners' {description}");
-            lists
-                .assert_reads_few_rows(&description, all_partners, read)
                 .await;
         }
     }
@@ -292,7 +242,7 @@ async fn check_each_index_is_needed(lists: &ListFixture) {
         ..any
     };
     let in_status = OrderFilter {
-        status: Some(OrderStatus::Processing),
+        status: Some(OrderStatus::Processing.into()),
         ..OrderFilter::default()
     };
     let by_reference = OrderFilter {
@@ -317,6 +267,25 @@ async fn check_each_index_is_needed(lists: &ListFixture) {
     let numbers = "ALTER TABLE ledger DROP CONSTRAINT ledger_partner_id_currency_sequence_key";
     lists
         .assert_reads_many_rows_without(numbers, list_entries(lists, any, None))
+        .await;
+    let changed = "DROP INDEX orders_changed";
+    let updated = OrderSearch {
+        partner_id: Some(partner(1)),
+        filter: OrderFilter {
+            updated_from: day(99),
+            ..OrderFilter::default()
+        },
+        ..OrderSearch::default()
+    };
+    let placed_before = day(99).map(OrderId::lower_bound_at);
+    let read = lists.store.orders.search(updated, placed_before, 2_000);
+    lists.assert_reads_many_rows_without(changed, read).await;
+    let open = OrderFilter {
+        closed: Some(false),
+        ..OrderFilter::default()
+    };
+    lists
+        .assert_reads_many_rows_without("DROP INDEX orders_open_by_id", orders(open))
         .await;
     let by_status = "DROP INDEX orders_by_status";
     lists

@@ -74,6 +74,7 @@ mod operator_sessions;
 mod operator_tokens;
 mod operators;
 mod order_errors;
+mod order_filters;
 mod order_search;
 mod orders;
 #[cfg(feature = "otlp-tests")]

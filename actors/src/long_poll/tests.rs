@@ -33,7 +33,9 @@ async fn wait(
     seconds: u64,
     meanwhile: impl Future,
 ) -> Duration {
-    let subscription = registry.subscribe(CredentialId::generate(), order_id).unwrap();
+    let subscription = registry
+        .subscribe(CredentialId::generate(), order_id.as_uuid())
+        .unwrap();
     let begin = Instant::now();
     let waiting = async {
         subscription
@@ -51,7 +53,7 @@ async fn after(ms: u64, action: impl FnOnce()) {
 }
 
 fn assert_empty(registry: &LongPollRegistry) {
-    assert!(registry.orders.is_empty() && registry.per_family.is_empty());
+    assert!(registry.topics.is_empty() && registry.per_family.is_empty());
     assert_eq!(registry.permits.available_permits(), MAX_WAITERS);
 }
 
@@ -128,14 +130,20 @@ async fn shutdown_wakes_all_waiters() {
         wait(&registry, order(), &row, 30, end).await,
         Duration::from_millis(700)
     );
-    assert!(registry.subscribe(CredentialId::generate(), order()).is_none());
+    assert!(
+        registry
+            .subscribe(CredentialId::generate(), order().as_uuid())
+            .is_none()
+    );
     assert_empty(&registry);
 }
 
 #[tokio::test(start_paused = true)]
 async fn failed_poll_ends_the_wait() {
     let registry = LongPollRegistry::new();
-    let subscription = registry.subscribe(CredentialId::generate(), order()).unwrap();
+    let subscription = registry
+        .subscribe(CredentialId::generate(), order().as_uuid())
+        .unwrap();
     let waited = subscription
         .wait(Duration::from_secs(30), || {
             std::future::ready(Err("store unavailable"))
@@ -149,12 +157,16 @@ async fn failed_poll_ends_the_wait() {
 fn subscriptions_per_key_are_limited_and_released_on_drop() {
     let (registry, key, order_id) = (LongPollRegistry::new(), CredentialId::generate(), order());
     let subscriptions: Vec<_> = (0..MAX_WAITERS_PER_FAMILY)
-        .map(|_| registry.subscribe(key, order_id).unwrap())
+        .map(|_| registry.subscribe(key, order_id.as_uuid()).unwrap())
         .collect();
-    assert!(registry.subscribe(key, order_id).is_none());
-    assert!(registry.subscribe(CredentialId::generate(), order_id).is_some());
+    assert!(registry.subscribe(key, order_id.as_uuid()).is_none());
+    assert!(
+        registry
+            .subscribe(CredentialId::generate(), order_id.as_uuid())
+            .is_some()
+    );
     drop(subscriptions);
-    assert!(registry.subscribe(key, order_id).is_some());
+    assert!(registry.subscribe(key, order_id.as_uuid()).is_some());
     assert_empty(&registry);
 }
 
@@ -162,11 +174,23 @@ fn subscriptions_per_key_are_limited_and_released_on_drop() {
 fn subscriptions_in_total_are_limited_and_released_on_drop() {
     let registry = LongPollRegistry::new();
     let mut subscriptions: Vec<_> = (0..MAX_WAITERS)
-        .map(|_| registry.subscribe(CredentialId::generate(), order()).unwrap())
+        .map(|_| {
+            registry
+                .subscribe(CredentialId::generate(), order().as_uuid())
+                .unwrap()
+        })
         .collect();
-    assert!(registry.subscribe(CredentialId::generate(), order()).is_none());
+    assert!(
+        registry
+            .subscribe(CredentialId::generate(), order().as_uuid())
+            .is_none()
+    );
     subscriptions.pop();
-    assert!(registry.subscribe(CredentialId::generate(), order()).is_some());
+    assert!(
+        registry
+            .subscribe(CredentialId::generate(), order().as_uuid())
+            .is_some()
+    );
     drop(subscriptions);
     assert_empty(&registry);
 }

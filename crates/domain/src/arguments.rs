@@ -1,10 +1,14 @@
 //! Command-line options and their value parsers, derived from the types of their values.
 
 use std::error::Error;
+use std::ffi::OsStr;
 use std::str::FromStr;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Arg, Command};
 use strum::VariantArray;
+
+use crate::comma_list::CommaList;
 
 /// Parses a variant from its text in the API, and lists the texts in the help.
 pub fn enum_parser<T>() -> impl TypedValueParser<Value = T>
@@ -13,6 +17,42 @@ where
     &'static str: From<&'static T>,
 {
     enum_parser_of(T::VARIANTS)
+}
+
+/// Parses variants that are separated by commas, each as [`enum_parser`] does.
+pub fn list_parser<T>() -> impl TypedValueParser<Value = CommaList<T>>
+where
+    T: VariantArray + FromStr<Err: Error + Send + Sync + 'static> + PartialEq + Clone + Send + Sync + 'static,
+    &'static str: From<&'static T>,
+{
+    ListParser(enum_parser())
+}
+
+#[derive(Clone)]
+struct ListParser<P>(P);
+
+impl<P: TypedValueParser<Value: PartialEq>> TypedValueParser for ListParser<P> {
+    type Value = CommaList<P::Value>;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Self::Value, clap::Error> {
+        let Some(text) = value.to_str() else {
+            return self.0.parse_ref(command, argument, value).map(CommaList::from);
+        };
+        let parts = text.split(',');
+        let values: Result<Vec<_>, _> = parts
+            .map(|part| self.0.parse_ref(command, argument, OsStr::new(part)))
+            .collect();
+        values.map(CommaList::of)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.0.possible_values()
+    }
 }
 
 /// Parses some of the variants as [`enum_parser`] does.

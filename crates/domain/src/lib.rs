@@ -14,6 +14,7 @@ pub mod category;
 pub mod certification;
 pub mod change_request;
 pub mod clock;
+pub mod comma_list;
 pub mod deceptive;
 pub mod delivery;
 pub mod envelope;

@@ -2,6 +2,7 @@
 
 pub mod filter;
 mod labels;
+pub mod metadata_filter;
 
 use std::sync::Arc;
 

@@ -64,7 +64,7 @@ impl Period {
 }
 
 /// An end of the range in a query.
-mod bound {
+pub(crate) mod bound {
     use std::borrow::Cow;
 
     use serde::de::Error as _;
@@ -72,9 +72,9 @@ mod bound {
     use time::OffsetDateTime;
 
     use super::{InvalidTimestamp, parse_timestamp};
-    pub(super) use crate::timestamp::option::serialize;
+    pub(crate) use crate::timestamp::option::serialize;
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<OffsetDateTime>, D::Error> {
         let Some(text) = Option::<Cow<'de, str>>::deserialize(deserializer)? else {

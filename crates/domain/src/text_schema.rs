@@ -27,6 +27,7 @@ pub(super) use described;
 described! {
     FilterText => filter_text();
     DateOrTime => date_or_time();
+    MetadataEntry => metadata_entry();
     Country => country();
     CountryFilter => country_filter();
     CurrencyFilter => currency_filter();
@@ -39,6 +40,10 @@ pub enum FilterText {}
 /// End of a time range.
 #[derive(Debug)]
 pub enum DateOrTime {}
+
+/// A key of metadata and its value as a filter.
+#[derive(Debug)]
+pub enum MetadataEntry {}
 
 /// A country.
 #[derive(Debug)]
@@ -63,6 +68,15 @@ fn filter_text() -> Object {
         .schema_type(Type::String)
         .max_length(Some(MAX_FILTER_BYTES))
         .pattern(Some(r"^[^\u0000]*$"))
+        .build()
+}
+
+fn metadata_entry() -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .max_length(Some(MAX_FILTER_BYTES))
+        .pattern(Some(r"^[^\u0000:]+:[^\u0000]*$"))
+        .examples(["campaign:spring"])
         .build()
 }
 

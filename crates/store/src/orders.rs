@@ -147,19 +147,21 @@ struct IndexedOrderRow {
 pub struct Orders(pub(super) Database);
 
 impl Orders {
-    /// Finds the status of an order of this partner.
+    /// Finds the status of an order of this partner, and whether it is closed.
     #[boxed]
     pub async fn find_status(
         &self,
         partner_id: PartnerId,
         order_id: OrderId,
-    ) -> Result<Option<OrderStatus>, StoreError> {
+    ) -> Result<Option<(OrderStatus, bool)>, StoreError> {
         let statement = sqlx::query!(
-            r#"SELECT status AS "status: OrderStatus" FROM orders WHERE partner_id = $1 AND order_id = $2"#,
+            r#"SELECT status AS "status: OrderStatus", closed FROM orders WHERE partner_id = $1 AND order_id = $2"#,
             partner_id as _,
             order_id as _,
         );
-        self.0.fetch_optional(statement.map(|row| row.status)).await
+        self.0
+            .fetch_optional(statement.map(|row| (row.status, row.closed)))
+            .await
     }
 }
 

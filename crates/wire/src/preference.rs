@@ -18,6 +18,8 @@ pub const PREFERENCE_APPLIED: &str = "preference-applied";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitPreference {
     seconds: u64,
+    /// Whether to wait for the end of the order (`until=closed`), and not for its next status.
+    pub until_closed: bool,
 }
 
 impl WaitPreference {
@@ -27,9 +29,18 @@ impl WaitPreference {
         let mut preferences = lines
             .into_iter()
             .flat_map(|line| split_unquoted(line, ','))
-            .map(parse_preference);
-        let (_, value) = preferences.find(|(name, _)| name.eq_ignore_ascii_case("wait"))?;
-        parse_seconds(value?).map(|seconds| Self { seconds })
+            .map(|text| (parse_preference(text), text));
+        let is_wait = |((name, _), _): &((&str, Option<&str>), &str)| name.eq_ignore_ascii_case("wait");
+        let ((_, value), text) = preferences.find(is_wait)?;
+        let mut parameters = split_unquoted(text, ';').skip(1).map(parse_preference);
+        let until_closed = parameters.any(|(name, value)| {
+            name.eq_ignore_ascii_case("until")
+                && value.is_some_and(|value| value.eq_ignore_ascii_case("closed"))
+        });
+        parse_seconds(value?).map(|seconds| Self {
+            seconds,
+            until_closed,
+        })
     }
 
     #[must_use]
@@ -40,7 +51,8 @@ impl WaitPreference {
     /// The value of the [`PREFERENCE_APPLIED`] header.
     #[must_use]
     pub fn applied(self) -> String {
-        format!("wait={}", self.seconds)
+        let until = if self.until_closed { "; until=closed" } else { "" };
+        format!("wait={}{until}", self.seconds)
     }
 }
 
@@ -137,7 +149,19 @@ mod tests {
 
     #[test]
     fn applied_header_names_the_wait() {
-        assert_eq!(WaitPreference { seconds: 12 }.applied(), "wait=12");
+        for (line, applied) in [
+            ("wait=12", "wait=12"),
+            ("wait=12; until=closed", "wait=12; until=closed"),
+            ("wait=12;foo;Until = CLOSED", "wait=12; until=closed"),
+            ("wait=12; until=delivered", "wait=12"),
+            ("until=closed, wait=12", "wait=12"),
+        ] {
+            assert_eq!(
+                WaitPreference::requested([line]).unwrap().applied(),
+                applied,
+                "{line}"
+            );
+        }
     }
 
     proptest! {

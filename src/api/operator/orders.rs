@@ -43,7 +43,7 @@ pub(super) fn endpoints() -> [Endpoint; orders::OPERATIONS.len()] {
 /// `GET /orders`.
 async fn list(reports: Reports, ListRequest { page, filter }: ListRequest<OrderSearch>) -> ApiResult {
     let push = |page: &mut PageEntries, order: &Order| Ok(page.push(&order_body(order)?)?);
-    list_orders(&page, &reports.orders, filter, push).await
+    list_orders(&page, &reports.orders, filter, reports.now(), push).await
 }
 
 /// `POST /orders/{order_id}/erase`.

@@ -9,6 +9,7 @@ use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::{Error, FromRequest, HttpMessage as _, HttpRequest, web};
+use time::OffsetDateTime;
 use vouchsafe_store::PgStore;
 
 use crate::api::error::ApiError;
@@ -25,6 +26,12 @@ struct ChosenLag(Duration);
 pub(super) struct Reports {
     state: web::Data<OperatorState>,
     is_of_replica: bool,
+}
+
+impl Reports {
+    pub(super) fn now(&self) -> OffsetDateTime {
+        self.state.clock.now()
+    }
 }
 
 impl Deref for Reports {

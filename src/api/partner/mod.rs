@@ -28,6 +28,7 @@ use vouchsafe_security::framing::API_PREFIX;
 use vouchsafe_store::PgStore;
 use vouchsafe_wire::health::{GET_OPEN_API, HEAD_OPEN_API};
 use vouchsafe_wire::partner::operations;
+use vouchsafe_wire::preference::{PREFER, WaitPreference};
 
 use self::endpoint::{bind, bind_list};
 use super::documentation::{self, DocsSite, Files};
@@ -127,6 +128,12 @@ fn api_endpoints() -> [Endpoint; operations::OPERATIONS.len()] {
         bind(operations::RETRY_WEBHOOK, webhooks::retry),
         bind(operations::REPLAY_WEBHOOK, webhooks::replay),
     ]
+}
+
+/// The wait that a request asks for.
+fn wait_preference(request: &HttpRequest) -> Option<WaitPreference> {
+    let preferences = request.headers().get_all(PREFER);
+    WaitPreference::requested(preferences.filter_map(|line| line.to_str().ok()))
 }
 
 /// `GET /openapi.json`.

@@ -23,8 +23,8 @@ const ORDERS: i64 = 100_000;
 /// between. A scan of all orders of the partner reads a hundred times as many.
 const MAX_ROWS: f64 = 1_000.0;
 
-/// Orders of one partner, each with a reference, a debit and a voucher. One in ten is pending, another one refunded; those of
-/// the first three days are in euros.
+/// Orders of one partner, each with a reference, a debit and a voucher. One in ten is pending, another one was refunded after a day; the
+/// first fifth of the largest partner's is open, those of the first three days are in euros.
 const INSERT_ORDERS: &str = "
     CREATE TEMPORARY TABLE placed AS
     SELECT i,
@@ -40,8 +40,9 @@ const INSERT_ORDERS: &str = "
     INSERT INTO partners (partner_id, name, allowlist) VALUES ($partner::uuid, 'A partner', '{}');
     INSERT INTO orders (partner_id, order_id, status, currency, total, closed, last_sequence, reference, lines, timeline,
                         created_at, updated_at)
-    SELECT $partner::uuid, order_id, status, currency, 100, true, 1, 'po-' || i,
-           '[{\"p\":\"gift\",\"d\":100,\"u\":100,\"q\":1,\"a\":1}]', '[]', at, at
+    SELECT $partner::uuid, order_id, status, currency, 100, i > 20000 OR $count < 20000, 1, 'po-' || i,
+           '[{\"p\":\"gift\",\"d\":100,\"u\":100,\"q\":1,\"a\":1}]', '[]', at,
+           CASE status WHEN 'REFUNDED' THEN at + interval '1 day' ELSE at END
       FROM placed;
     INSERT INTO stock (stock_id, chunk_id, code_id) SELECT i + $base, 1, i + $base FROM placed;
     INSERT INTO allocations (stock_id, voucher_id, partner_id, order_id, line)

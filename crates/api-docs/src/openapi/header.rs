@@ -69,8 +69,8 @@ response_headers! {
         "Version of the response body. Send it as `If-None-Match` to get 304 while the body is unchanged.",
         text().pattern(Some("^\"[^\"]+\"$"));
     PreferenceApplied = "Preference-Applied" Sometimes,
-        "`wait=N` if the server applied the request's `Prefer: wait=N`.",
-        text().pattern(Some("^wait=[0-9]+$"));
+        "`wait=N` or `wait=N; until=closed` if the server applied the request's `Prefer`.",
+        text().pattern(Some("^wait=[0-9]+(; until=closed)?$"));
 }
 
 impl ResponseHeader {

@@ -25,7 +25,7 @@ pub(super) fn orders() -> Vec<Operation> {
         describe(operations::GET_ORDER, "Returns an order with its items, allocated vouchers and status history.")
             .header_parameter("Prefer",
             "`wait=N`, up to 30 seconds: if the order is PENDING or PROCESSING, the server responds when its status changes or \
-             after N seconds.",
+             after N seconds. With `wait=N; until=closed` it waits until the order is `closed`.",
             text("wait=20"))
             .ok("The order.", delivered_order())
             .with_header(ResponseHeader::PreferenceApplied),

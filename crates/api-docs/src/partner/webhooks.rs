@@ -6,7 +6,7 @@ use vouchsafe_wire::partner::operations;
 
 use super::describe;
 use super::events::sample;
-use crate::openapi::Operation;
+use crate::openapi::{Operation, ResponseHeader, text};
 
 const ID: &str = "wh_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
 const EVENT_ID: &str = "evt_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
@@ -15,8 +15,11 @@ const SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 pub(super) fn webhooks() -> Vec<Operation> {
     vec![
         describe(operations::LIST_EVENTS, "Lists all your events of the last 30 days, oldest first and without gaps. To catch up after an outage, pass the last \
-             event that you processed as `after`.")
-            .list("A page of events.", sample(EventKind::OrderDelivered)),
+             event that you processed as `after`. A page by `event` reads up to 1,000 events, and may be empty although `has_more` is true.")
+            .header_parameter("Prefer", "`wait=N`, up to 30 seconds: if the page is empty, the server responds as soon as an event follows, or after N seconds.",
+            text("wait=20"))
+            .list("A page of events.", sample(EventKind::OrderDelivered))
+            .with_header(ResponseHeader::PreferenceApplied),
         describe(operations::GET_EVENT, "Returns an event of the last 30 days, as it was delivered.")
             .ok("The event.", sample(EventKind::OrderDelivered)),
         describe(operations::LIST_WEBHOOKS, "Lists your endpoints, oldest first, with their status and the time of the next delivery attempt.")

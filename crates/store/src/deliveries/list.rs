@@ -86,6 +86,17 @@ impl DeliveryLog {
             .await
     }
 
+    /// The number of the newest event of a partner; 0 without any.
+    #[boxed]
+    pub async fn last_event_number(&self, partner_id: PartnerId) -> Result<i64, StoreError> {
+        let last = sqlx::query!(
+            "SELECT last_number FROM feeds WHERE partner_id = $1",
+            partner_id as _
+        )
+        .map(|row| row.last_number);
+        Ok(self.0.fetch_optional(last).await?.unwrap_or(0))
+    }
+
     /// Lists up to `limit` deliveries older than `before`, newest first.
     #[boxed]
     pub async fn list(

@@ -3,9 +3,12 @@
 //! | filter | index |
 //! |---|---|
 //! | none, period | primary key |
-//! | status `DELIVERED` | primary key, since most orders are delivered |
-//! | another status, pending reason | `orders_by_status` |
+//! | status `DELIVERED`, closed | primary key, since most orders are delivered and closed |
+//! | another status, pending reason | `orders_by_status`; several are read one after the other |
+//! | not closed | `orders_open_by_id` |
 //! | reference | `orders_by_reference` |
+//! | updated | primary key for orders placed since then, `orders_changed` for older ones: at most those that changed in a week |
+//! | metadata | none: at most the orders of a day, on the primary key |
 //! | voucher | `allocations_by_voucher`, then the primary key |
 //!
 //! Each index begins with the partner. A list over all partners reads up to one page per partner and keeps the newest orders:
@@ -53,14 +56,21 @@ async fn list(
             .push_bind(partner_id)
             .push(" AS partner_id)"),
     };
-    query.push(" AS p CROSS JOIN LATERAL (SELECT * FROM orders AS o WHERE o.partner_id = p.partner_id");
-    restrict(&mut query, search);
-    if let Some(before) = before {
-        query.push(" AND o.order_id < ").push_bind(before);
+    query.push(" AS p CROSS JOIN LATERAL (");
+    for (index, part) in parts(search).into_iter().enumerate() {
+        if index > 0 {
+            query.push(" UNION ALL ");
+        }
+        query.push("(SELECT * FROM orders AS o WHERE o.partner_id = p.partner_id");
+        restrict(&mut query, search, part);
+        if let Some(before) = before {
+            query.push(" AND o.order_id < ").push_bind(before);
+        }
+        query
+            .push(" ORDER BY o.order_id DESC LIMIT ")
+            .push_bind(to_bigint(limit))
+            .push(")");
     }
-    query
-        .push(" ORDER BY o.order_id DESC LIMIT ")
-        .push_bind(to_bigint(limit));
     query
         .push(") AS c ORDER BY c.order_id DESC LIMIT ")
         .push_bind(to_bigint(limit));
@@ -72,7 +82,33 @@ async fn list(
     found.into_iter().map(Order::try_from).collect()
 }
 
-fn restrict(query: &mut QueryBuilder<Postgres>, search: &OrderSearch) {
+/// A part of a list that one index carries.
+#[derive(Clone, Copy)]
+struct Part {
+    status: Option<OrderStatus>,
+    /// Whether the orders were placed since `updated_from`.
+    is_placed_since: Option<bool>,
+}
+
+fn parts(search: &OrderSearch) -> Vec<Part> {
+    let statuses: Vec<Option<OrderStatus>> = match &search.filter.status {
+        None => vec![None],
+        Some(statuses) => statuses.iter().copied().map(Some).collect(),
+    };
+    let times: &[Option<bool>] = match search.filter.updated_from {
+        None => &[None],
+        Some(_) => &[Some(true), Some(false)],
+    };
+    let parts = statuses.into_iter().flat_map(|status| {
+        times.iter().map(move |is_placed_since| Part {
+            status,
+            is_placed_since: *is_placed_since,
+        })
+    });
+    parts.collect()
+}
+
+fn restrict(query: &mut QueryBuilder<Postgres>, search: &OrderSearch, part: Part) {
     let OrderSearch {
         partner_id: _,
         order_id,
@@ -109,15 +145,32 @@ fn restrict(query: &mut QueryBuilder<Postgres>, search: &OrderSearch) {
             .push(" AND o.pending_reason = ")
             .push_bind(reason.into_str());
     }
-    if let Some(status) = filter.status {
+    if let Some(status) = part.status {
         query.push(" AND o.status = ").push_bind(status.into_str());
     }
+    match filter.closed {
+        None => {}
+        Some(true) => drop(query.push(" AND o.closed")),
+        Some(false) => drop(query.push(" AND NOT o.closed")),
+    }
+    if let (Some(from), Some(is_placed_since)) = (filter.updated_from, part.is_placed_since) {
+        // Matches the predicate of the partial index.
+        let placed = match is_placed_since {
+            true => " AND o.order_id >= ",
+            false => " AND o.updated_at > o.created_at AND o.order_id < ",
+        };
+        query.push(placed).push_bind(OrderId::lower_bound_at(from));
+        query.push(" AND o.updated_at >= ").push_bind(from);
+    }
+    if let Some(entry) = &filter.metadata {
+        query
+            .push(" AND o.metadata::jsonb ->> ")
+            .push_bind(entry.key.clone())
+            .push(" = ")
+            .push_bind(entry.value.clone());
+    }
     // A delivered order waits for nothing. Matches the predicate of the partial index, or the planner would not use it.
-    if pending_reason.is_some()
-        || filter
-            .status
-            .is_some_and(|status| status != OrderStatus::Delivered)
-    {
+    if pending_reason.is_some() || part.status.is_some_and(|status| status != OrderStatus::Delivered) {
         query.push(" AND o.status <> 'DELIVERED'");
     }
 }

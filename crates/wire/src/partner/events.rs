@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
-use vouchsafe_domain::ids::EventId;
+use vouchsafe_domain::comma_list::CommaList;
+use vouchsafe_domain::event_kind::EventKind;
+use vouchsafe_domain::ids::{EventId, OrderId};
 
 use crate::filter::ListFilter;
 
@@ -13,6 +15,12 @@ pub struct EventFilter {
     /// Return events after this one.
     #[param(value_type = Option<EventId>, inline)]
     pub after: Option<String>,
+    /// Filter by type; several are separated by commas.
+    #[param(value_type = Option<Vec<EventKind>>, style = Form, explode = false, min_items = 1)]
+    pub event: Option<CommaList<EventKind>>,
+    /// Filter by order. `after` must be an event of this order then.
+    #[param(inline)]
+    pub order_id: Option<OrderId>,
 }
 
 impl ListFilter for EventFilter {}

@@ -21,5 +21,5 @@ pub(in crate::api::partner) async fn list(
         ..OrderSearch::default()
     };
     let push = |page: &mut PageEntries, order: &Order| Ok(page.push(&OrderBody::of(order)?)?);
-    list_orders(&page, &service.store.orders, search, push).await
+    list_orders(&page, &service.store.orders, search, service.clock.now(), push).await
 }

@@ -1,4 +1,4 @@
-//! Long polling of an order's status: `GET /orders/{order_id}` with `Prefer: wait=N`.
+//! Long polling of an order: `GET /orders/{order_id}` with `Prefer: wait=N`, until its status changes or it is closed.
 //!
 //! A waiting request holds only its subscription, which has limits of its own: no database connection and no
 //! permit to be in flight. The order is read again after the wait.
@@ -25,15 +25,24 @@ pub(super) async fn read_order(
     requested: Option<WaitPreference>,
 ) -> Result<(Order, Option<WaitPreference>), ApiError> {
     let order = find_order(service, caller, order_id).await?;
-    let Some(wait) = requested.filter(|_| is_in_progress(order.status)) else {
+    let is_over = |wait: &WaitPreference, status, closed| match wait.until_closed {
+        true => closed,
+        false => status != order.status || !is_in_progress(status),
+    };
+    let Some(wait) = requested.filter(|wait| !is_over(wait, order.status, order.closed)) else {
         return Ok((order, requested));
     };
-    let Some(subscription) = service.engine.long_polls.subscribe(caller.family_id, order_id) else {
+    let Some(subscription) = service
+        .engine
+        .long_polls
+        .subscribe(caller.family_id, order_id.as_uuid())
+    else {
         return Ok((order, None));
     };
     let has_changed = || async {
         let now = service.store.orders.find_status(caller.partner_id(), order_id);
-        Ok::<_, ApiError>(now.await? != Some(order.status))
+        let now = now.await?;
+        Ok::<_, ApiError>(now.is_none_or(|(status, closed)| is_over(&wait, status, closed)))
     };
     let change = subscription.wait(wait.duration(), has_changed);
     response_delivery::wait_without_permit(request, service, caller.family_id, change).await?;

@@ -20,9 +20,10 @@ use vouchsafe_wire::partner::orders::body::OrderBody;
 use vouchsafe_wire::partner::orders::cap_error::CapError;
 use vouchsafe_wire::partner::orders::item_error::{insufficient_inventory, pricing_error};
 use vouchsafe_wire::partner::orders::request;
-use vouchsafe_wire::preference::{PREFER, PREFERENCE_APPLIED, WaitPreference};
+use vouchsafe_wire::preference::PREFERENCE_APPLIED;
 
 use super::idempotency::{KeyedRequest, into_parts, stored_response};
+use super::wait_preference;
 use crate::api::error::{ApiError, ApiResult, keyed_request_error};
 use crate::api::header::header_value;
 use crate::api::middleware::authentication::{AuthenticatedCaller, Orders, VerifiedRequest};
@@ -107,8 +108,7 @@ pub(super) async fn get(
     request: HttpRequest,
 ) -> ApiResult {
     let order_id = order_id.parse()?;
-    let preferences = request.headers().get_all(PREFER);
-    let requested = WaitPreference::requested(preferences.filter_map(|line| line.to_str().ok()));
+    let requested = wait_preference(&request);
     let (order, granted) = long_poll::read_order(&service, &request, &caller, order_id, requested).await?;
     let body = serde_json::to_vec(&OrderBody::of(&order)?)?;
     let mut response = HttpResponse::Ok();
