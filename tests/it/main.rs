@@ -32,6 +32,7 @@ mod credential_rotation;
 mod database_copy;
 mod deliveries;
 mod delivery_log;
+mod docs_search;
 mod erasure;
 mod events;
 mod exit_codes;

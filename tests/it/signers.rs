@@ -5,7 +5,7 @@
 
 mod commands;
 mod languages;
-mod programs;
+pub(crate) mod programs;
 mod receivers;
 #[path = "../../docs/partner/receivers/verify.rs"]
 #[allow(dead_code, unreachable_pub, reason = "a standalone program")]

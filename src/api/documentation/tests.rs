@@ -101,7 +101,11 @@ fn every_link_has_a_target() {
 #[test]
 fn pages_load_nothing_from_other_hosts() {
     for (path, html) in rendered() {
-        assert_eq!(values(&html, "src"), ["/docs/script.js"], "{path}");
+        assert_eq!(
+            values(&html, "src"),
+            ["/docs/search.js", "/docs/script.js"],
+            "{path}"
+        );
         for foreign in [
             "<script>",
             " style=",

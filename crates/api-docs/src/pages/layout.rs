@@ -18,6 +18,7 @@ pub(super) fn render(pages: &[Page], page: &Page) -> Markup {
                 link rel="icon" href="/docs/favicon.svg" type="image/svg+xml";
                 link rel="stylesheet" href="/docs/tokens.css";
                 link rel="stylesheet" href="/docs/style.css";
+                script src="/docs/search.js" defer {}
                 script src="/docs/script.js" defer {}
             }
             body {
@@ -26,13 +27,14 @@ pub(super) fn render(pages: &[Page], page: &Page) -> Markup {
                     // Narrow windows show the navigation as a popover: it needs no script, and Escape closes it.
                     button.menu type="button" popovertarget="menu" { "Menu" }
                     a.home href="/docs" { "Vouchsafe " span { "docs" } }
-                    // The script shows the search.
+                    // The script shows search and theme.
                     search hidden {
                         input #search type="search" placeholder="Search" aria-label="Search the documentation"
                             aria-keyshortcuts="/" autocomplete="off" spellcheck="false" enterkeyhint="search";
                         kbd aria-hidden="true" { "/" }
                         div #results hidden {}
                     }
+                    button #theme type="button" hidden {}
                 }
                 nav #menu.pages popover aria-label="Pages" { (navigation(pages, page)) }
                 main id="content" class=[page.examples.is_some().then_some("with-examples")] {

@@ -4,6 +4,7 @@
 
 mod code;
 mod highlight;
+mod keywords;
 mod layout;
 mod markdown;
 mod outline;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::keywords::KEYWORDS;
 use super::page::Page;
 
 /// Elements within a line of text; all others separate words.
@@ -59,17 +60,28 @@ pub(super) fn sections(html: &str) -> Vec<Section> {
     sections
 }
 
-/// The entries of a page in the search index: address, page, heading, text.
+/// The entries of a page in the search index: address, page, heading, text, keywords.
 pub(super) fn search_entries(path: &str, page: &Page) -> Vec<Value> {
     let entry = |section: &Section| {
         if section.level == 1 {
             let text = format!("{} {}", page.keywords, section.text);
-            return json!([path, page.name, "", text.trim()]);
+            return json!([path, page.name, "", text.trim(), keywords(path)]);
         }
         let address = format!("{path}#{}", section.id);
-        json!([address, page.name, section.title, section.text])
+        json!([
+            address,
+            page.name,
+            section.title,
+            section.text,
+            keywords(&address)
+        ])
     };
     sections(&page.content.0).iter().map(entry).collect()
+}
+
+fn keywords(address: &str) -> &'static str {
+    let found = KEYWORDS.iter().find(|(of, _)| *of == address);
+    found.map_or("", |(_, words)| words)
 }
 
 fn unescape(text: &str) -> String {
@@ -108,9 +120,9 @@ mod tests {
         let entries = search_entries("/docs/p", &page);
         assert_eq!(
             entries[0],
-            json!(["/docs/p", "Page", "", "GET /p One1 two &lt; <"])
+            json!(["/docs/p", "Page", "", "GET /p One1 two &lt; <", ""])
         );
-        assert_eq!(entries[1], json!(["/docs/p#c", "Page", "C", "x"]));
+        assert_eq!(entries[1], json!(["/docs/p#c", "Page", "C", "x", ""]));
         assert_eq!(sections("plain"), []);
     }
 }

@@ -1,4 +1,4 @@
-// Search, copy buttons and the chosen language of the documentation. The pages are complete without it.
+// Search, copy buttons, theme and the chosen language of the documentation. The pages are complete without it.
 "use strict";
 
 const status = document.getElementById("status");
@@ -54,6 +54,36 @@ document.addEventListener("change", ({ target }) => {
 });
 try { choose(localStorage.getItem("language")); } catch { /* storage is disabled */ }
 
+// Theme: that of the system, or the chosen one. The dark colours are a media rule of tokens.css, which then holds always or never.
+const THEMES = { system: "(prefers-color-scheme: dark)", light: "not all", dark: "all" };
+const theme = document.getElementById("theme");
+const dark = [...document.styleSheets]
+  .flatMap((sheet) => [...sheet.cssRules])
+  .find((rule) => rule.media?.mediaText === THEMES.system);
+
+function paint(name) {
+  dark.media.mediaText = THEMES[name];
+  document.querySelector("meta[name=color-scheme]").content = { system: "light dark" }[name] ?? name;
+  theme.textContent = `Theme: ${name}`;
+}
+
+function storedTheme() {
+  try { return localStorage.getItem("theme") in THEMES ? localStorage.getItem("theme") : "system"; } catch { return "system"; }
+}
+
+if (dark) {
+  let current = storedTheme();
+  paint(current);
+  theme.hidden = false;
+  theme.addEventListener("click", () => {
+    const names = Object.keys(THEMES);
+    current = names[(names.indexOf(current) + 1) % names.length];
+    paint(current);
+    status.textContent = theme.textContent;
+    try { localStorage.setItem("theme", current); } catch { /* storage is disabled */ }
+  });
+}
+
 // Only blocks that scroll take the focus.
 const resized = new ResizeObserver((blocks) => {
   for (const { target } of blocks) {
@@ -100,24 +130,6 @@ function load() {
   return index;
 }
 
-// The entries with all words: titles count most, then headings, then how often the text has the word; schemas come last.
-function find(entries, words) {
-  const rank = ([address, page, heading, text]) => {
-    const [title, section, body] = [page, heading, text].map((part) => part.toLowerCase());
-    const phrase = words.join(" ");
-    let sum = (section || title).startsWith(phrase) || (!section && body.startsWith(phrase)) ? 8 : 0;
-    for (const word of words) {
-      const inTitle = title.includes(word) ? (heading ? 3 : 12) : 0;
-      const points = inTitle + (section.includes(word) ? 6 : 0) + Math.min(body.split(word).length - 1, 4) / 2;
-      if (!points) return 0;
-      sum += points;
-    }
-    return address.includes("/schemas/") ? sum / 4 : sum;
-  };
-  const ranked = entries.map((entry) => [rank(entry), entry]).filter(([points]) => points);
-  return ranked.sort((one, other) => other[0] - one[0]).map(([, entry]) => entry);
-}
-
 // The text with its words marked
 function marked(text, words) {
   const lower = text.toLowerCase();
@@ -140,12 +152,12 @@ function snippet(text, words) {
 
 async function show() {
   const query = input.value;
-  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = searchWords(query);
   if (!words.length) return close();
   let found = [];
   let message;
   try {
-    found = find(await load(), words);
+    found = findEntries(await load(), words);
     message = found.length ? `${found.length} ${found.length === 1 ? "result" : "results"}` : `No results for “${query.trim()}”`;
   } catch {
     message = "The search is not available";

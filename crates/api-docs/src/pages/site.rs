@@ -25,20 +25,23 @@ macro_rules! partner_docs {
 }
 
 /// The pages in navigation order: file, title, Markdown.
-pub const PAGES: [(&str, &str, &str); 14] = partner_docs! {
+pub const PAGES: [(&str, &str, &str); 17] = partner_docs! {
     "README.md" "Overview";
     "quick-start.md" "Quick start";
     "signing.md" "Signing";
     "idempotency.md" "Idempotency and retries";
     "orders.md" "Orders";
-    "lists.md" "Lists";
+    "catalogue.md" "Catalogue";
+    "money.md" "Money";
     "payouts.md" "Payouts";
+    "lists.md" "Lists";
     "webhooks.md" "Webhooks and events";
     "errors.md" "Errors";
     "limits.md" "Limits";
     "load-tests.md" "Load tests";
     "certification.md" "Certification";
     "versioning.md" "Versioning";
+    "changelog.md" "Changelog";
     "reconciliation.md" "Reconciliation (planned)";
 };
 
@@ -63,9 +66,10 @@ pub const FILES: [(&str, &str, &str); 16] = partner_docs! {
 };
 
 /// The assets of the pages, files like [`FILES`].
-pub const ASSETS: [(&str, &str, &str); 4] = [
+pub const ASSETS: [(&str, &str, &str); 5] = [
     ("tokens.css", CSS, vouchsafe_ui::DESIGN_TOKENS),
     ("style.css", CSS, include_str!("style.css")),
+    ("search.js", JAVASCRIPT, include_str!("search.js")),
     ("script.js", JAVASCRIPT, include_str!("script.js")),
     (FAVICON, SVG, include_str!("favicon.svg")),
 ];
@@ -73,7 +77,7 @@ pub const ASSETS: [(&str, &str, &str); 4] = [
 /// The icon, also served where browsers look for one.
 pub const FAVICON: &str = "favicon.svg";
 
-/// The search index: an array of `[address, page, heading, text]`.
+/// The search index: an array of `[address, page, heading, text, keywords]`.
 pub const SEARCH: &str = "search.json";
 
 /// The page with a section for each error code.

@@ -18,16 +18,16 @@ pub(super) fn request(document: &Document<'_>, body: &Value) -> Markup {
         @if body["content"].is_object() {
             (heading(2, "body", &html! { "Body" }))
             (document.prose(text(body, "description")))
-            @for (media_type, content) in entries(&body["content"]) { (media(document, media_type, content, &required)) }
+            @for (media_type, content) in entries(&body["content"]) { (media(document, media_type, content, Some(&required))) }
         }
     }
 }
 
-/// Renders the media type and the fields of a body.
-fn media(document: &Document<'_>, media_type: &str, content: &Value, required: &Markup) -> Markup {
+/// Renders the media type and the fields of a body, of a request with the mark of a required one.
+fn media(document: &Document<'_>, media_type: &str, content: &Value, required: Option<&Markup>) -> Markup {
     html! {
-        p.soft { code { (media_type) } " " (schema::type_name(&content["schema"])) (required) }
-        (schema::fields(document, &content["schema"]))
+        p.soft { code { (media_type) } " " (schema::type_name(&content["schema"])) @if let Some(required) = required { (required) } }
+        (schema::fields(document, &content["schema"], required.is_some()))
     }
 }
 
@@ -47,7 +47,7 @@ pub(super) fn successes(document: &Document<'_>, responses: &[Response<'_>]) -> 
                 p.soft { "The body has the fields of " a href={ "#" (id(same)) } { "response " (same.status) } "." }
             } @else {
                 @for (media_type, content) in entries(&response.value["content"]) {
-                    (media(document, media_type, content, &Markup::default()))
+                    (media(document, media_type, content, None))
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! Reader of an OpenAPI document: missing values are empty, and cyclic references end.
 
+use std::collections::BTreeSet;
+
 use maud::Markup;
 use serde_json::Value;
 
@@ -86,6 +88,31 @@ impl<'a> Document<'a> {
             found = target.unwrap_or(&Value::Null);
         }
         &Value::Null
+    }
+
+    /// Names of the schemas that bodies of requests consist of.
+    pub(super) fn request_schemas(&self) -> BTreeSet<&'a str> {
+        let mut found = BTreeSet::new();
+        for operation in self.operations() {
+            self.collect_schemas(&operation.value["requestBody"], &mut found);
+        }
+        found
+    }
+
+    fn collect_schemas(&self, value: &'a Value, found: &mut BTreeSet<&'a str>) {
+        if let Some(reference) = value["$ref"].as_str() {
+            let name = reference.rsplit('/').next().unwrap_or_default();
+            if found.insert(name) {
+                self.collect_schemas(self.resolve(value), found);
+            }
+        }
+        match value {
+            Value::Object(fields) => fields
+                .values()
+                .for_each(|field| self.collect_schemas(field, found)),
+            Value::Array(parts) => parts.iter().for_each(|part| self.collect_schemas(part, found)),
+            _ => {}
+        }
     }
 
     /// All operations, grouped by path.

@@ -50,7 +50,7 @@ fn data(document: &Document<'_>, event: &Operation<'_>) -> Markup {
         @for data in data.filter(|data| !data.is_null()) {
             (heading(2, "data", &html! { "Data" }))
             p.soft { (schema::type_name(data)) }
-            (schema::fields(document, data))
+            (schema::fields(document, data, false))
         }
     }
 }

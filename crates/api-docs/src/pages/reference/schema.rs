@@ -24,6 +24,7 @@ const GROUP: &str = "Schemas";
 
 /// Renders a page for each named schema, the targets of `$ref` links.
 pub(super) fn pages(document: &Document<'_>) -> Vec<Page> {
+    let requested = document.request_schemas();
     let page = |(name, schema): (&str, &Value)| Page {
         path: path_of(name),
         name: name.to_owned(),
@@ -32,7 +33,7 @@ pub(super) fn pages(document: &Document<'_>) -> Vec<Page> {
             h1 id={ "schema-" (name) } { (name) }
             p.soft { (type_name(schema)) }
             (meaning(document, schema, description(schema)))
-            (fields(document, schema))
+            (fields(document, schema, requested.contains(name)))
         },
         ..Page::default()
     };
@@ -144,15 +145,16 @@ fn plain_text(value: &Value) -> String {
         .map_or_else(|| value.to_string(), ToOwned::to_owned)
 }
 
-/// Renders the fields of an object and of its nested objects; nothing for other types.
-pub(super) fn fields(document: &Document<'_>, schema: &Value) -> Markup {
+/// Renders the fields of an object and of its nested objects; nothing for other types. What a client need not send is not marked as
+/// required.
+pub(super) fn fields(document: &Document<'_>, schema: &Value, is_sent: bool) -> Markup {
     let mut rows = Vec::new();
     collect_rows(document, schema, "", MAX_NESTING, &mut rows);
     html! {
         @if !rows.is_empty() {
             (entry_list(rows.iter().map(|row| Entry {
                 name: &row.name,
-                is_required: row.required,
+                is_required: is_sent && row.required,
                 kind: type_name(row.schema),
                 meaning: meaning(document, row.schema, description(row.schema)),
             })))
