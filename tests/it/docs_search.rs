@@ -55,9 +55,20 @@ async fn common_questions_lead_to_their_guide() {
 
 /// The code of the first tab of a language on a page, without its markup.
 fn sample(html: &str, language: &str) -> String {
-    let tab = html.split_once(&format!("data-language=\"{language}\"")).unwrap().1;
-    let code = tab.split_once("<code").unwrap().1.split_once("</code>").unwrap().0;
-    let text = code.split('<').map(|piece| piece.split_once('>').map_or("", |(_, text)| text));
+    let tab = html
+        .split_once(&format!("data-language=\"{language}\""))
+        .unwrap()
+        .1;
+    let code = tab
+        .split_once("<code")
+        .unwrap()
+        .1
+        .split_once("</code>")
+        .unwrap()
+        .0;
+    let text = code
+        .split('<')
+        .map(|piece| piece.split_once('>').map_or("", |(_, text)| text));
     let text: String = text.collect();
     let characters = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")];
     characters
@@ -73,6 +84,10 @@ async fn java_samples_compile() {
         let html = read(&format!("reference/{operation}")).await;
         let example = workspace.path().join("Example.java");
         std::fs::write(&example, sample(&html, "java")).unwrap();
-        workspace.run("javac", &["-d", "classes", &signer, example.to_str().unwrap()], "");
+        workspace.run(
+            "javac",
+            &["-d", "classes", &signer, example.to_str().unwrap()],
+            "",
+        );
     }
 }

@@ -2,11 +2,15 @@
 
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use vouchsafe_api_client::ApiResponse;
 use vouchsafe_api_client::partner::unix_seconds;
 use vouchsafe_api_client::signer::{API_KEY, API_SECRET, Credentials, SIGNATURE, TIMESTAMP};
 
-use vouchsafe_test_harness::{Operator, Partner, Sale, expect_error, expect_success, order_body, shared};
+use vouchsafe_test_harness::{
+    Instance, Operator, Partner, Sale, expect_error, expect_success, order_body, shared,
+};
 
 const ORDERS: &str = "/api/v1/orders";
 
@@ -208,4 +212,33 @@ async fn code_read_requires_signature() {
         .await
         .unwrap();
     expect_success(&response, 200);
+}
+
+#[tokio::test]
+async fn wrong_signature_in_the_sandbox_shows_what_was_to_be_signed_and_stays_explained() {
+    let service = Instance::start_with(&[("VOUCHSAFE_LIMIT_AUTH", "2/60")]);
+    let mut partner = Operator::of(&service).add_partner("100").await;
+    let body = r#"{"items":[]}"#;
+    for _ in 0..4 {
+        let mut headers = partner.headers(ORDERS, body.as_bytes());
+        let timestamp = headers[TIMESTAMP].to_str().unwrap().to_owned();
+        let wrong = format!("t={timestamp},v1={}", "0".repeat(64));
+        headers.insert(SIGNATURE, HeaderValue::from_str(&wrong).unwrap());
+        let error = expect_error(
+            &partner.post(headers, body.to_owned()).await,
+            401,
+            "INVALID_SIGNATURE",
+        );
+        let message = format!("{timestamp}POST{ORDERS}{body}");
+        let sha256 = hex::encode(Sha256::digest(message.as_bytes()));
+        let expected = json!([
+            { "field": "signed_bytes", "message": message.len().to_string() },
+            { "field": "signed_sha256", "message": sha256 },
+        ]);
+        assert_eq!(error["details"], expected);
+    }
+    let mut stranger = partner.headers(ORDERS, body.as_bytes());
+    stranger.insert(API_SECRET, HeaderValue::from_static("wrong"));
+    let response = partner.post(stranger, body.to_owned()).await;
+    expect_error(&response, 429, "RATE_LIMIT_EXCEEDED");
 }

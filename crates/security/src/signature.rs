@@ -16,7 +16,7 @@
 //! request under another key.
 
 use hmac::{Hmac, Mac};
-use sha2::Sha256;
+use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
 use super::credential::ApiSecret;
@@ -99,6 +99,20 @@ pub fn verify(
     } else {
         Err(SignatureError::Mismatch)
     }
+}
+
+/// Length and SHA-256 of the message that a request with the path as received should have signed, for a client's developer;
+/// `None` if there is no such message.
+#[must_use]
+pub fn expected_message(headers: &AuthHeaders<'_>, request: SignedRequest<'_>) -> Option<(usize, String)> {
+    let timestamp = parse_timestamp(headers.timestamp).ok()?;
+    let canonical = CanonicalRequest::new(timestamp, request).ok()?;
+    let (mut length, mut hash) = (0, Sha256::new());
+    for part in canonical.as_received() {
+        length += part.len();
+        hash.update(part);
+    }
+    Some((length, hex::encode(hash.finalize())))
 }
 
 /// The value of `X-Signature` for a request, as a client computes it; `vouchsafe call` uses it.

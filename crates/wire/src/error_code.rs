@@ -103,7 +103,7 @@ codes! {
         "Send `X-API-Key` and `X-API-Secret`, each once, of one active credential of this environment.";
     /// The signature does not match the request.
     InvalidSignature = 401 "INVALID_SIGNATURE" false
-        "Check your signing code with the test vectors in [Signing](signing.md). Sign the exact bytes that you send, and send `X-Signature` once.";
+        "Check your signing code with the test vectors in [Signing](signing.md). Sign the exact bytes that you send, and send `X-Signature` once. In the sandbox, `details` has the length (`signed_bytes`) and the SHA-256 (`signed_sha256`) of what the service expects to be signed.";
     /// The timestamp is missing, differs from the signed one, or is too far from the server's time.
     TimestampOutOfRange = 401 "TIMESTAMP_OUT_OF_RANGE" false
         "Send the Unix time in seconds (ten digits), with the same text in `X-Timestamp` and `t=`. Synchronize your clock: the server accepts a difference of up to 300 seconds.";

@@ -28,6 +28,7 @@ use bytes::Bytes;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_security::client_address::ClientAddress;
+use vouchsafe_security::environment::Environment;
 use vouchsafe_security::framing::SignedRequest;
 use vouchsafe_security::headers::{
     AuthHeaders, IDEMPOTENCY_KEY, X_API_KEY, X_API_SECRET, X_SIGNATURE, X_TIMESTAMP,
@@ -41,7 +42,7 @@ use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 
 pub(crate) use self::errors::partner_suspended;
-use self::errors::{access_error, signature_error};
+use self::errors::{access_error, signature_error, signed_message_details};
 use super::listener_peers::client_address;
 use super::{api_scope, rate_limit_headers, refusals, response_delivery, security_events};
 use crate::api::body;
@@ -236,13 +237,16 @@ impl<'a> IncomingRequest<'a> {
         let now = self.service.clock.now();
         let verified = signature::verify(&caller.secret, &auth_headers(self.request), signed, now);
         verified.map_err(|error| {
-            let error = signature_error(error);
+            let mut error = signature_error(error);
             if error.code == Code::InvalidSignature {
                 let partner_id = caller.partner.partner_id;
                 request_outcome::report(self.request, partner_id, || RequestOutcome::SignatureRefused {
                     request: self.request,
                     body,
                 });
+                if self.service.environment == Environment::Sandbox {
+                    error.details = signed_message_details(&auth_headers(self.request), signed);
+                }
             }
             self.reject(error)
         })
@@ -342,9 +346,15 @@ impl<'a> IncomingRequest<'a> {
 
     /// The error, or the one that says nothing about the request if too many of its client address have failed.
     fn limit_failures(&self, error: ApiError, recorded: Result<(), Exhausted>) -> ApiError {
+        // The credentials were right: in the sandbox a developer is told what is wrong with the signature.
+        let is_explained =
+            error.code == Code::InvalidSignature && self.service.environment == Environment::Sandbox;
         let Err(exhausted) = recorded else {
             return error;
         };
+        if is_explained {
+            return error;
+        }
         self.service.metrics.record_rate_limited(RequestClass::Auth);
         let causes = "key, secret, clock, signature and address";
         rate_limit_headers::too_many_failures_error(exhausted, causes)

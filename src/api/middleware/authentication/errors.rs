@@ -1,8 +1,10 @@
 //! Responses to failed authentications.
 
-use vouchsafe_security::framing::FramingError;
+use vouchsafe_security::framing::{FramingError, SignedRequest};
+use vouchsafe_security::headers::AuthHeaders;
 use vouchsafe_security::registry::AccessError;
-use vouchsafe_security::signature::SignatureError;
+use vouchsafe_security::signature::{self, SignatureError};
+use vouchsafe_wire::error_body::ErrorDetail;
 use vouchsafe_wire::error_code::Code;
 
 use crate::api::error::ApiError;
@@ -37,4 +39,19 @@ pub(super) fn signature_error(error: SignatureError) -> ApiError {
         ),
         other => ApiError::new(Code::InvalidSignature, other.to_string()),
     }
+}
+
+/// What the service expects to be signed, for the developer of a client.
+pub(super) fn signed_message_details(
+    headers: &AuthHeaders<'_>,
+    request: SignedRequest<'_>,
+) -> Vec<ErrorDetail> {
+    let Some((length, sha256)) = signature::expected_message(headers, request) else {
+        return Vec::new();
+    };
+    let detail = |field: &str, text: String| ErrorDetail::new(field.to_owned(), text);
+    vec![
+        detail("signed_bytes", length.to_string()),
+        detail("signed_sha256", sha256),
+    ]
 }
