@@ -358,6 +358,7 @@ mod tests {
             settings,
             [
                 "DATABASE_URL_FILE",
+                "VOUCHSAFE_REPLICA_URL_FILE",
                 "VOUCHSAFE_MASTER_KEY_FILE",
                 "VOUCHSAFE_MASTER_KEY_PREVIOUS_FILE",
                 "VOUCHSAFE_OPERATOR_TOKEN_FILE",
