@@ -1,3 +1,3 @@
 -- no-transaction
 -- orders_open_by_id replaces it.
-DROP INDEX CONCURRENTLY orders_open_of_partner;
+DROP INDEX CONCURRENTLY IF EXISTS orders_open_of_partner;

@@ -110,7 +110,7 @@ own_metrics! {
     wrapping_keys_failing: Gauge =
         "wrapping_keys_failing" "Wrapping keys that did not work when this node probed them last";
     replica_lag_seconds: Gauge<f64, AtomicU64> =
-        "replica_lag_seconds" "Time by which the standby of VOUCHSAFE_REPLICA_URL is behind, as of the last comparison; -1 if none is read";
+        "replica_lag_seconds" "Time by which the standby of VOUCHSAFE_REPLICA_URL is behind, as of the last comparison; -1 while it is not read";
     replication_missing: Gauge =
         "replication_missing" "1 while VOUCHSAFE_DURABILITY is replicated and commits were not found to wait for a standby, else 0";
     refused_connections: Family<ListenerLabels, Counter> =

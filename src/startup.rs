@@ -45,7 +45,7 @@ use vouchsafe_procurement::ProcurementService;
 use vouchsafe_security::concurrency_limit::ConcurrencyLimit;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_store::keyring::Keyring;
-use vouchsafe_store::{EndedRegistration, PgNode, PgStore, Replica, Servers};
+use vouchsafe_store::{ConnectionMetrics, EndedRegistration, PgNode, PgStore, Replica, Servers};
 use vouchsafe_webhooks::{AttemptLogWriter, HttpSender, SenderConfig, UrlPolicy, build_context};
 
 use self::open_files::MaxConnections;
@@ -269,12 +269,13 @@ async fn build_service(
     let replica = replica.map_err(invalid_setting)?;
     let name = secrets::node_name(directory.path())?;
     let runtime = threads.database.handle().clone();
-    let open = |servers| {
+    let open = |servers, metrics: &_| {
         let sizes = settings.connections.sizes();
-        PgStore::open_with(servers, runtime.clone(), sizes, &metrics.connections())
+        PgStore::open_with(servers, runtime.clone(), sizes, metrics)
     };
-    let store = open(servers);
-    let replica = replica.map(|servers| Replica::new(&open(servers), &store));
+    let store = open(servers, &metrics.connections());
+    // The metrics of connections are those to the primary.
+    let replica = replica.map(|servers| Replica::new(&open(servers, &ConnectionMetrics::default()), &store));
     database::prepare(&store, settings.environment).await?;
     database::check_connections(&store, settings).await?;
     let keyring = Keyring::open(store.data_keys.clone(), wrapping_keys)

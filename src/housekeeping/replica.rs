@@ -5,33 +5,36 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use super::every;
+use super::ticker;
 use crate::service::JobState;
 
 const COMPARE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Compares from time to time and logs each change, if there is a standby. Never returns.
 pub(super) async fn compare(service: &JobState) -> Infallible {
-    service.metrics.record_replica_lag(None);
     let Some(replica) = &service.replica else {
         return std::future::pending().await;
     };
     let mut was_read = None;
-    every(COMPARE_INTERVAL, "cannot compare the replica", async || {
+    let mut tick = ticker(COMPARE_INTERVAL);
+    loop {
+        tick.tick().await;
         let compared = replica.compare().await;
         let lag = replica.lag();
         service.metrics.record_replica_lag(lag);
         let is_read = lag.is_some();
-        if was_read.replace(is_read) != Some(is_read) {
-            if is_read {
-                info!("lists of operators are read from the replica");
-            } else {
-                warn!(
-                    "the replica does not answer or is behind: lists of operators are read from the primary"
-                );
-            }
+        if was_read.replace(is_read) == Some(is_read) {
+            continue;
         }
-        Ok(compared?)
-    })
-    .await
+        match compared {
+            _ if is_read => info!("lists of operators are read from the replica"),
+            Ok(()) => warn!(
+                "the replica is behind, or no standby of this database: lists of operators are read from the primary"
+            ),
+            Err(error) => warn!(
+                error.message = %error,
+                "cannot compare the replica: lists of operators are read from the primary"
+            ),
+        }
+    }
 }

@@ -76,3 +76,25 @@ async fn blocked_migration_is_not_written_and_is_continued() {
     assert_eq!(find_mismatch(&database).await, None);
     database.remove().await;
 }
+
+/// What `CREATE INDEX CONCURRENTLY` leaves behind when it is killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn index_that_a_killed_migration_left_invalid_is_created_again() {
+    let database = Database::create().await;
+    let pool = PgPool::connect_with(database.superuser_options()).await.unwrap();
+    for statement in [
+        "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'orders_erased'::regclass",
+        "DELETE FROM _sqlx_migrations WHERE version = 8",
+    ] {
+        pool.execute(statement).await.unwrap();
+    }
+    schema::migrate(&database.options(), || ()).await.unwrap();
+    let is_valid: bool =
+        sqlx::query_scalar("SELECT indisvalid FROM pg_index WHERE indexrelid = 'orders_erased'::regclass")
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+    assert!(is_valid);
+    pool.close().await;
+    database.remove().await;
+}

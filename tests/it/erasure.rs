@@ -10,6 +10,7 @@ use vouchsafe_test_harness::{
 use crate::approvals::{
     add_manual_product_under_approval, assert_verified, decide, place_order_awaiting_approval,
 };
+use crate::change_requests::FourEyes;
 use crate::payouts::{payout_body, request_payout};
 
 const PERSON: &str = "Erika Mustermann";
@@ -45,7 +46,7 @@ async fn erased_order_keeps_money_and_vouchers_and_no_text() {
     let before = partner.read(&path).await;
 
     let erased = expect_success(&erase(&mut operator, &path[1..]).await, 200);
-    assert_eq!(erased, json!({ "orders": 1, "payouts": 0, "has_more": false }));
+    assert_eq!(erased, json!({ "orders": 1, "payouts": 0, "next_after": null }));
     let after = partner.read(&path).await;
     assert_eq!(
         (&after["reference"], &after["metadata"]),
@@ -54,6 +55,7 @@ async fn erased_order_keeps_money_and_vouchers_and_no_text() {
     for field in ["vouchers", "items", "total_amount", "status", "created_at"] {
         assert_eq!(after[field], before[field], "{field}");
     }
+    assert_events_are_erased(&mut operator, &mut partner, &path).await;
     let found = partner.read("/orders?reference=Erika%20Mustermann").await;
     assert_eq!(found["data"], json!([]));
     let repeated = expect_success(&erase(&mut operator, &path[1..]).await, 200);
@@ -73,7 +75,23 @@ async fn erased_order_keeps_money_and_vouchers_and_no_text() {
         "{order}"
     );
     assert_eq!(partner.usd_balances().await, (100.0, 0.0));
+    assert_events_are_erased(&mut operator, &mut partner, &path).await;
     assert_verified().await;
+}
+
+/// In the feed, at the order, and for operators.
+async fn assert_events_are_erased(operator: &mut Operator, partner: &mut Partner, order: &str) {
+    for events in [
+        partner.read("/events?limit=100").await,
+        operator.get(&format!("/admin/v1{order}/events")).await,
+    ] {
+        let events = events["data"].as_array().unwrap();
+        assert!(events.len() >= 3, "{events:?}");
+        for event in events {
+            let text = event.to_string();
+            assert!(!text.contains(PERSON) && !text.contains("says Ann"), "{text}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -129,6 +147,33 @@ async fn erased_payout_keeps_its_amount_and_no_destination() {
     assert_verified().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn erased_payout_is_not_shown_by_the_request_of_its_decision() {
+    let mut operators = FourEyes::start();
+    let mut partner = operators.admin.add_partner("900").await;
+    let response = request_payout(&mut partner, &unique("key"), &payout_body("5")).await;
+    let path = format!(
+        "payouts/{}",
+        expect_success(&response, 202)["payout_id"].as_str().unwrap()
+    );
+    let paid = json!({ "reason": PERSON, "reference": PERSON });
+    let request = operators
+        .request(Method::POST, &format!("/admin/v1/{path}/pay"), &paid)
+        .await;
+    expect_success(&operators.confirm(&request).await, 200);
+    assert!(operators.admin.get(&request).await.to_string().contains(PERSON));
+    let body = json!({ "reason": "request of 24 November" });
+    operators
+        .admin
+        .send_json(Method::POST, &format!("/admin/v1/{path}/erase"), &body)
+        .await;
+    let shown = operators.admin.get(&request).await;
+    assert_eq!(
+        (&shown["details"], &shown["status"]),
+        (&json!({}), &json!("EXECUTED"))
+    );
+}
+
 #[tokio::test]
 async fn erasure_of_a_partner_leaves_out_what_is_open_and_other_partners() {
     let mut operator = Operator::of(shared());
@@ -148,7 +193,7 @@ async fn erasure_of_a_partner_leaves_out_what_is_open_and_other_partners() {
 
     let path = format!("partners/{}", partner.partner_id);
     let erased = expect_success(&erase(&mut operator, &path).await, 200);
-    assert_eq!(erased, json!({ "orders": 2, "payouts": 0, "has_more": false }));
+    assert_eq!(erased, json!({ "orders": 2, "payouts": 0, "next_after": null }));
     for order_id in &closed {
         let order = partner.get(&format!("/orders/{order_id}")).await;
         assert!(!text_of(&order).contains(PERSON), "{}", text_of(&order));

@@ -1,9 +1,11 @@
 //! Lists of operators from the standby of `VOUCHSAFE_REPLICA_URL`.
 
+use std::process::Command;
+
 use hyper::Method;
 use serde_json::Value;
 use vouchsafe_test_harness::{
-    Instance, Operator, WAIT_TIMEOUT, database_url, eventually, expect_success, id_of, text_of,
+    Instance, Operator, WAIT_TIMEOUT, database_url, eventually, expect_success, id_of, program, text_of,
 };
 
 use crate::failover::{Replicated, run};
@@ -19,6 +21,14 @@ async fn list_orders(operator: &mut Operator) -> (Vec<Value>, Option<f64>) {
     let page = expect_success(&response, 200);
     let orders = page["data"].as_array().unwrap().iter();
     (orders.map(|order| order["order_id"].clone()).collect(), lag)
+}
+
+/// What a command of the program prints that fails.
+fn run_failing(url: &str, arguments: &[&str]) -> String {
+    let mut command = Command::new(program());
+    let output = command.args(arguments).env("DATABASE_URL", url).output().unwrap();
+    assert!(!output.status.success());
+    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// A list that meets a standby that has just died gets 503.
@@ -47,6 +57,25 @@ async fn lists_come_from_the_standby_with_its_lag_and_from_the_primary_while_it_
     let mut partner = operator.add_partner("1000").await;
     wait_until_read(&mut operator, true).await;
     assert!(operator.get("/admin/v1/overview").await["replica_lag_s"].is_number());
+    let transactions = format!("partners/{}/transactions", partner.partner_id);
+    for list in [
+        "payouts",
+        "purchases",
+        "deliveries",
+        "stock",
+        "stock/expiries",
+        "audit",
+        "audit/checkpoints",
+        &transactions,
+    ] {
+        let response = operator
+            .call_json(Method::GET, &format!("/admin/v1/{list}"), "")
+            .await;
+        expect_success(&response, 200);
+        assert!(response.header("vouchsafe-replica-lag").is_some(), "{list}");
+    }
+    let refused = run_failing(&database_url([&servers.primary]), &["verify", "--standby"]);
+    assert!(refused.contains("is no standby"), "{refused}");
 
     servers.standby.execute("SELECT pg_wal_replay_pause()").await;
     let order_id: Value = id_of(&expect_success(&partner.order(&sale, 1).await, 201)).into();

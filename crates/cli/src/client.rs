@@ -1,11 +1,13 @@
 //! HTTP client of the commands: timeouts, and messages for unreachable services and error responses.
 
 use std::fmt;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use reqwest::header::HeaderValue;
 use reqwest::{Client, Identity, RequestBuilder, StatusCode, Url};
 use serde::Deserialize;
 use vouchsafe_http_client::causes;
@@ -108,6 +110,17 @@ pub(super) async fn send(request: RequestBuilder, url: &str, option: &str) -> an
         .await
         .map_err(|error| unreachable_error(&error, url, option))?;
     let status = response.status();
+    if let Some(Ok(lag)) = response
+        .headers()
+        .get("vouchsafe-replica-lag")
+        .map(HeaderValue::to_str)
+    {
+        // Standard error may be closed.
+        drop(writeln!(
+            io::stderr(),
+            "read from a standby that is {lag} s behind"
+        ));
+    }
     let replayed = response.headers().contains_key("idempotent-replayed");
     let body = response
         .text()

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use vouchsafe_domain::certification::result::CheckState;
 use vouchsafe_domain::partner::PartnerFilter;
-use vouchsafe_wire::operator::erasure::{ErasureReport, ErasureRequest};
+use vouchsafe_wire::operator::erasure::{ErasureReport, PartnerErasureRequest};
 use vouchsafe_wire::operator::partners::{
     CHANGE_PARTNER, CREATE_PARTNER, ERASE_PARTNER, GET_CERTIFICATION, GET_PARTNER, LIST_LIMIT_USE,
     LIST_PARTNERS, NewPartner, PartnerPatch, RESTART_CERTIFICATION,
@@ -74,7 +74,7 @@ pub enum Action {
     Resume(PartnerRef),
     /// Erase references, metadata, destinations and reasons of closed orders and decided payouts. This cannot be undone.
     #[command(after_help = examples!["vouchsafe partner erase PARTNER_ID --reason 'end of the contract'"])]
-    Erase(RequestArgs<PartnerRef, ErasureRequest>),
+    Erase(RequestArgs<PartnerRef, PartnerErasureRequest>),
 }
 
 #[derive(Debug, Args)]
@@ -116,7 +116,7 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         Action::Certification { partner, start_over } => {
             return certification(admin, &partner, start_over).await;
         }
-        Action::Erase(args) => return erase(admin, &args).await,
+        Action::Erase(args) => return erase(admin, args).await,
         Action::Set(args) => (args.partner, args.patch),
         Action::Suspend { partner, block_codes } => (partner, PartnerPatch::suspend(block_codes)),
         Action::Resume(partner) => (partner, PartnerPatch::resume()),
@@ -127,7 +127,7 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
 /// Erases part after part. An erasure that was interrupted is continued by the same command.
 async fn erase(
     admin: &AdminClient,
-    args: &RequestArgs<PartnerRef, ErasureRequest>,
+    mut args: RequestArgs<PartnerRef, PartnerErasureRequest>,
 ) -> anyhow::Result<CommandOutput> {
     let mut erased = ErasureReport::default();
     loop {
@@ -137,9 +137,10 @@ async fn erase(
         let part: ErasureReport = serde_json::from_str(&response).context("unexpected response format")?;
         erased.orders += part.orders;
         erased.payouts += part.payouts;
-        if !part.has_more {
+        if part.next_after.is_none() {
             break;
         }
+        args.request.after = part.next_after;
     }
     let ErasureReport { orders, payouts, .. } = erased;
     admin.show(serde_json::to_string(&erased)?, |_| {

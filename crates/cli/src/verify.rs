@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use clap::Args;
 use serde::Serialize;
 use sqlx::Connection as _;
@@ -101,8 +101,10 @@ pub(super) async fn run(
             Err(KeyringError::Store(error)) => return Err(error),
             Err(error) => return Ok(Err(error.into())),
         };
-        if args.standby {
-            report_replayed(&options).await?;
+        if args.standby
+            && let Err(error) = report_replayed(&options).await?
+        {
+            return Ok(Err(error));
         }
         let mut findings = match check(&options, resume).await? {
             Ok(findings) => findings,
@@ -144,18 +146,23 @@ pub(super) async fn run(
     })
 }
 
-/// Prints until when the standby has the commits of its primary.
-async fn report_replayed(options: &PgConnectOptions) -> Result<(), StoreError> {
+/// Prints until when the standby has the commits of its primary. The inner error is that of a server that is none.
+async fn report_replayed(options: &PgConnectOptions) -> Result<anyhow::Result<()>, StoreError> {
     let mut connection = verify::connect(options).await?;
-    let replayed = verify::last_replayed_commit(&mut connection).await?;
+    let progress = verify::read_standby_progress(&mut connection).await?;
     connection.close().await?;
-    let until = replayed.map_or_else(
-        || "the server is no standby".to_owned(),
-        |at| format!("the standby has replayed the commits until {at}"),
+    if !progress.is_standby {
+        return Ok(Err(anyhow!(
+            "the server of DATABASE_URL is no standby: nothing was checked. Leave out --standby to check a primary"
+        )));
+    }
+    let until = progress.replayed_until.map_or_else(
+        || "has replayed no commit since its start".to_owned(),
+        |at| format!("has replayed the commits until {at}"),
     );
     // Standard error may be closed.
-    drop(writeln!(io::stderr(), "verify: {until}"));
-    Ok(())
+    drop(writeln!(io::stderr(), "verify: the standby {until}"));
+    Ok(Ok(()))
 }
 
 async fn load_mac_keys(

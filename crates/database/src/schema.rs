@@ -134,6 +134,9 @@ pub async fn migrate(database: &PgConnectOptions, report_wait: fn()) -> Result<S
     for migration in migrator.iter() {
         // Outside a transaction, `CREATE INDEX CONCURRENTLY` blocks no statement and has to wait for running transactions.
         set_lock_timeout(&mut connection, if migration.no_tx { "0" } else { LOCK_TIMEOUT }).await?;
+        if migration.no_tx {
+            drop_invalid_indexes(&mut connection).await?;
+        }
         let migrated = migrator
             .run_direct(Some(migration.version), &mut connection, false)
             .await;
@@ -173,6 +176,23 @@ fn migrator() -> Migrator {
     // A newer version may have added migrations; they are compatible with this one.
     migrator.set_ignore_missing(true).set_locking(false);
     migrator
+}
+
+/// Drops what `CREATE INDEX CONCURRENTLY` leaves behind when it is killed: `IF NOT EXISTS` would take it for the index.
+async fn drop_invalid_indexes(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    let invalid: Vec<String> = sqlx::query_scalar(
+        "SELECT format('%I', c.relname)
+           FROM pg_index AS i
+           JOIN pg_class AS c ON c.oid = i.indexrelid
+          WHERE NOT i.indisvalid AND c.relnamespace = current_schema()::regnamespace",
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    for index in invalid {
+        let drop = format!("DROP INDEX CONCURRENTLY IF EXISTS {index}");
+        connection.execute(AssertSqlSafe(drop)).await?;
+    }
+    Ok(())
 }
 
 async fn set_lock_timeout(connection: &mut PgConnection, lock_timeout: &str) -> Result<(), sqlx::Error> {

@@ -131,6 +131,17 @@ impl OrderId {
 }
 
 impl EventBundle {
+    /// Removes the texts that a partner or an operator wrote.
+    pub fn erase(&mut self) {
+        self.reference = None;
+        self.metadata = None;
+        for step in &mut self.steps {
+            if let EventStep::Cancelled { reason, .. } = step {
+                *reason = None;
+            }
+        }
+    }
+
     /// The events of a new order: created and, if it is delivered from stock, each voucher and the delivery.
     #[must_use]
     pub fn for_new_order(order: &Order) -> Self {

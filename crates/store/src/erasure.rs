@@ -80,6 +80,7 @@ impl Erasures {
                 orders: statement.execute(&mut **transaction).await?.rows_affected(),
                 payouts: 0,
             };
+            erase_requests(transaction, std::iter::once(order_id.to_string())).await?;
             let state = ErasureAuditState {
                 erased,
                 reason: &reason,
@@ -135,6 +136,7 @@ impl Erasures {
                 orders: 0,
                 payouts: statement.execute(&mut **transaction).await?.rows_affected(),
             };
+            erase_requests(transaction, std::iter::once(payout_id.to_string())).await?;
             let state = ErasureAuditState {
                 erased,
                 reason: &reason,
@@ -154,7 +156,7 @@ impl Erasures {
         })
     }
 
-    /// Erases the personal data of the next closed orders of a partner after `after`; with the first part also of its decided payouts.
+    /// Erases the personal data of the closed ones of the next orders of a partner after `after`; with the first part also of its decided payouts.
     /// Returns what was erased, and the last order of the part; `None` after the last part.
     #[boxed]
     pub async fn erase_part_of_partner(
@@ -165,17 +167,30 @@ impl Erasures {
         actor: AuditActor,
     ) -> Result<(ErasedCount, Option<OrderId>), StoreError> {
         transaction!(self.0, "partner.erase", async |transaction| {
+            // However few orders have texts: the part ends after so many orders of the partner.
+            let last = sqlx::query_scalar!(
+                r#"SELECT order_id AS "order_id: OrderId"
+                     FROM orders
+                    WHERE partner_id = $1 AND ($2::uuid IS NULL OR order_id > $2)
+                    ORDER BY order_id
+                   OFFSET $3::bigint - 1
+                    LIMIT 1"#,
+                partner_id as _,
+                after as _,
+                to_bigint(MAX_ORDERS),
+            );
+            let last = last.fetch_optional(&mut **transaction).await?;
             let orders = sqlx::query_scalar!(
                 r#"WITH locked AS MATERIALIZED (
                     SELECT o.partner_id, o.order_id
                       FROM orders AS o
                      WHERE o.partner_id = $1
                        AND ($2::uuid IS NULL OR o.order_id > $2)
+                       AND ($3::uuid IS NULL OR o.order_id <= $3)
                        AND o.closed
                        AND o.erased_at IS NULL
                        AND num_nonnulls(o.reference, o.metadata, o.timeline) > 0
                      ORDER BY o.partner_id, o.order_id
-                     LIMIT $3
                        FOR UPDATE
                 )
                 UPDATE orders AS o
@@ -185,9 +200,10 @@ impl Erasures {
                 RETURNING o.order_id AS "order_id: OrderId""#,
                 partner_id as _,
                 after as _,
-                to_bigint(MAX_ORDERS),
+                last as _,
             );
             let orders = orders.fetch_all(&mut **transaction).await?;
+            erase_requests(transaction, orders.iter().map(ToString::to_string)).await?;
             let payouts = if after.is_none() {
                 erase_payouts(transaction, partner_id).await?
             } else {
@@ -214,19 +230,14 @@ impl Erasures {
                 )
                 .await?;
             }
-            let last = orders
-                .iter()
-                .copied()
-                .max()
-                .filter(|_| orders.len() == MAX_ORDERS);
             Ok((erased, last))
         })
     }
 }
 
 async fn erase_payouts(connection: &mut PgConnection, partner_id: PartnerId) -> Result<u64, sqlx::Error> {
-    let statement = sqlx::query!(
-        "WITH locked AS MATERIALIZED (
+    let statement = sqlx::query_scalar!(
+        r#"WITH locked AS MATERIALIZED (
             SELECT y.partner_id, y.payout_id
               FROM payouts AS y
              WHERE y.partner_id = $1 AND y.status <> 'PENDING' AND y.erased_at IS NULL
@@ -236,8 +247,24 @@ async fn erase_payouts(connection: &mut PgConnection, partner_id: PartnerId) -> 
          UPDATE payouts AS y
             SET erased_at = now()
            FROM locked AS l
-          WHERE y.partner_id = l.partner_id AND y.payout_id = l.payout_id",
+          WHERE y.partner_id = l.partner_id AND y.payout_id = l.payout_id
+         RETURNING y.payout_id AS "payout_id: PayoutId""#,
         partner_id as _,
     );
-    Ok(statement.execute(connection).await?.rows_affected())
+    let payouts = statement.fetch_all(&mut *connection).await?;
+    erase_requests(connection, payouts.iter().map(ToString::to_string)).await?;
+    Ok(payouts.len() as u64)
+}
+
+/// Removes what second operators saw of these orders and payouts, from requests that have ended.
+async fn erase_requests(
+    connection: &mut PgConnection,
+    objects: impl Iterator<Item = String>,
+) -> Result<(), sqlx::Error> {
+    let objects: Vec<String> = objects.collect();
+    let statement = sqlx::query!(
+        "UPDATE change_requests SET details = '{}', reason = NULL WHERE object = ANY ($1) AND sealed IS NULL",
+        &objects,
+    );
+    statement.execute(connection).await.map(drop)
 }

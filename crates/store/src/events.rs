@@ -31,6 +31,8 @@ pub(super) struct EventRow {
     pub(super) order_id: OrderId,
     pub(super) body: String,
     pub(super) created_at: OffsetDateTime,
+    /// Whether the personal data of the order was erased.
+    pub(super) is_erased: bool,
 }
 
 impl EventRow {
@@ -39,9 +41,12 @@ impl EventRow {
     }
 
     pub(super) fn into_committed_events(self, partner_id: PartnerId) -> Result<CommittedEvents, sqlx::Error> {
-        let bundle: EventBundle = serde_json::from_str(&self.body).map_err(|_| {
+        let mut bundle: EventBundle = serde_json::from_str(&self.body).map_err(|_| {
             sqlx::Error::Decode(format!("cannot decode the events from number {}", self.number).into())
         })?;
+        if self.is_erased {
+            bundle.erase();
+        }
         Ok(CommittedEvents {
             partner_id,
             first_number: self.number,
@@ -163,7 +168,12 @@ async fn find_events(
         .map(|(partner_id, event_id)| event_id.number(*partner_id).unwrap_or(0));
     // Not checked at compile time: `query_as!` does not use `FromRow`, so it cannot fill the flattened row.
     let rows: Vec<IndexedEventRow> = sqlx::query_as(
-        "SELECT a.position::integer, e.number, e.order_id, e.body, e.created_at
+        "SELECT a.position::integer, e.number, e.order_id, e.body, e.created_at,
+                COALESCE((
+                      SELECT true
+                        FROM orders AS o
+                       WHERE o.partner_id = e.partner_id AND o.order_id = e.order_id AND o.erased_at IS NOT NULL
+                       LIMIT 1), false) AS is_erased
            FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS a (partner_id, number, position)
           CROSS JOIN LATERAL (SELECT *
                                 FROM events AS e
@@ -272,7 +282,12 @@ async fn fetch_rows_after(
 ) -> Result<Vec<IndexedFeedRow>, sqlx::Error> {
     // Not checked at compile time: `query_as!` does not use `FromRow`, so it cannot fill the flattened row.
     sqlx::query_as(
-        "SELECT a.position::integer, e.number, e.order_id, e.body, e.created_at, f.last_number AS newest
+        "SELECT a.position::integer, e.number, e.order_id, e.body, e.created_at, f.last_number AS newest,
+                COALESCE((
+                      SELECT true
+                        FROM orders AS o
+                       WHERE o.partner_id = e.partner_id AND o.order_id = e.order_id AND o.erased_at IS NOT NULL
+                       LIMIT 1), false) AS is_erased
            FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS a (partner_id, after, page_limit, position)
            LEFT JOIN LATERAL (SELECT f.last_number FROM feeds AS f WHERE f.partner_id = a.partner_id LIMIT 1) AS f ON true
           CROSS JOIN LATERAL (

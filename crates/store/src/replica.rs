@@ -7,9 +7,11 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use tokio::time::timeout;
 use uuid::Uuid;
 use vouchsafe_database::boxed;
 use vouchsafe_database::connection_class::ConnectionClass;
+use vouchsafe_database::connection_pool::timeout_error;
 use vouchsafe_database::database::Database;
 use vouchsafe_database::error::StoreError;
 
@@ -17,6 +19,9 @@ use super::store::PgStore;
 
 /// A standby that is further behind is not read.
 pub const MAX_REPLICA_LAG: Duration = Duration::from_secs(10);
+
+/// For both servers to answer. A standby that hangs is not read any more afterwards.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A standby of the database, and the primary to which it is compared.
 #[derive(Debug)]
@@ -97,7 +102,10 @@ impl Replica {
     /// [`StoreError`] if one of them does not answer; the standby is not read until the next comparison.
     #[boxed]
     pub async fn compare(&self) -> Result<(), StoreError> {
-        let compared = self.read_places().await;
+        let compared = match timeout(ANSWER_TIMEOUT, self.read_places()).await {
+            Ok(compared) => compared,
+            Err(_) => Err(timeout_error(ANSWER_TIMEOUT).into()),
+        };
         let mut progress = self.progress.lock();
         match compared {
             Ok((read_at, position, Some(replayed))) => progress.note(read_at, position, replayed),

@@ -210,12 +210,10 @@ pub(super) const DECISION_SCAN: Scan = sliced_scan! {
                         ELSE (after ->> 'amount_minor') || ' ' || (after ->> 'status')
                     END AS verb,
                     -- The trail keeps the reason of a decision whose order or payout was erased.
-                    CASE
-                        WHEN subject IN (SELECT d.subject FROM decided AS d WHERE d.is_erased) THEN ''
-                        ELSE COALESCE(after ->> 'reason', '')
-                    END AS reason,
+                    CASE WHEN d.is_erased THEN '' ELSE COALESCE(after ->> 'reason', '') END AS reason,
                     count(*) AS entries
                FROM audit_log
+               LEFT JOIN decided AS d USING (subject)
               WHERE action IN ('order.approve', 'order.reject', 'order.cancel',
                                'payout.pay', 'payout.reject', 'payout.fail')
                 AND hashtext(subject) & ($2::integer - 1) = $1::integer
@@ -226,17 +224,23 @@ pub(super) const DECISION_SCAN: Scan = sliced_scan! {
            FROM decisions AS d
            FULL JOIN entries AS e USING (subject, verb, reason)
           WHERE d.decisions IS DISTINCT FROM e.entries",
-    "erasure.audited": "each erasure of personal data has an audit entry" =>
-        "SELECT d.subject
-           FROM decided AS d
-          WHERE d.is_erased
-            AND hashtext(d.subject) & ($2::integer - 1) = $1::integer
-            AND NOT EXISTS (
-                SELECT
-                  FROM audit_log AS a
-                 WHERE a.subject IN (d.subject, 'ptn_' || replace(d.partner_id::text, '-', ''))
-                   AND a.action IN ('order.erase', 'payout.erase', 'personal_data.erase')
-                )",
+    "erasure.audited": "erased orders and payouts and the audit entries of their erasure match" =>
+        "SELECT format('partner %s: %s erased orders and %s payouts, audited %s and %s', partner_id, o.orders, o.payouts, e.orders, e.payouts)
+           FROM (
+                 SELECT d.partner_id, count(*) FILTER (WHERE d.kind = 'order') AS orders,
+                        count(*) FILTER (WHERE d.kind <> 'order') AS payouts
+                   FROM decided AS d
+                  WHERE d.is_erased AND hashtext(d.partner_id::text) & ($2::integer - 1) = $1::integer
+                  GROUP BY d.partner_id
+                ) AS o
+           FULL JOIN (
+                 SELECT a.partner_id, sum((a.after ->> 'orders')::bigint) AS orders, sum((a.after ->> 'payouts')::bigint) AS payouts
+                   FROM audit_log AS a
+                  WHERE a.action IN ('order.erase', 'payout.erase', 'personal_data.erase')
+                    AND hashtext(a.partner_id::text) & ($2::integer - 1) = $1::integer
+                  GROUP BY a.partner_id
+                ) AS e USING (partner_id)
+          WHERE (o.orders, o.payouts) IS DISTINCT FROM (e.orders, e.payouts)",
 };
 
 pub(super) const BOOKING_SCAN: Scan = sliced_scan! {

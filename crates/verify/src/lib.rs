@@ -142,17 +142,26 @@ pub async fn connect(options: &PgConnectOptions) -> Result<PgConnection, sqlx::E
     vouchsafe_database::open(&options.clone().options(SETTINGS)).await
 }
 
-/// The time of the last commit that a standby has replayed; `None` on a primary.
+/// How far a standby is.
+#[derive(Debug)]
+pub struct StandbyProgress {
+    pub is_standby: bool,
+    /// Time of the last commit that it has replayed since its start.
+    pub replayed_until: Option<String>,
+}
+
+/// Reads how far a standby is.
 ///
 /// # Errors
 /// [`sqlx::Error`] when the database does not answer.
-pub async fn last_replayed_commit(connection: &mut PgConnection) -> Result<Option<String>, sqlx::Error> {
-    sqlx::query_scalar!(
-        r#"SELECT to_char(pg_last_xact_replay_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') WHERE pg_is_in_recovery()"#
+pub async fn read_standby_progress(connection: &mut PgConnection) -> Result<StandbyProgress, sqlx::Error> {
+    sqlx::query_as!(
+        StandbyProgress,
+        r#"SELECT pg_is_in_recovery() AS "is_standby!",
+                  to_char(pg_last_xact_replay_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS replayed_until"#
     )
-    .fetch_optional(connection)
+    .fetch_one(connection)
     .await
-    .map(Option::flatten)
 }
 
 /// Checks every invariant.

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use actix_web::{HttpResponse, web};
-use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_store::{ErasedCount, ErasureOutcome};
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::erasure::{ErasureReport, ErasureRequest};
+use vouchsafe_wire::operator::erasure::{ErasureReport, ErasureRequest, PartnerErasureRequest};
 
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::operator::Operator;
@@ -27,7 +27,7 @@ pub(super) fn to_response(
     not_found: impl FnOnce() -> ApiError,
 ) -> ApiResult {
     match outcome {
-        ErasureOutcome::Erased(count) => Ok(report(count, false)),
+        ErasureOutcome::Erased(count) => Ok(report(count, None)),
         ErasureOutcome::Open => Err(ApiError::new(Code::NotClosed, open)),
         ErasureOutcome::NotFound => Err(not_found()),
     }
@@ -35,13 +35,16 @@ pub(super) fn to_response(
 
 /// `POST /partners/{partner_id}/erase`.
 pub(super) async fn erase_partner(
-    (service, operator, partner_id, Json(request)): ErasureCall<PartnerId>,
+    service: web::Data<OperatorState>,
+    operator: Operator,
+    partner_id: Id<PartnerId>,
+    Json(request): Json<PartnerErasureRequest>,
 ) -> ApiResult {
     let actor = operator.audit_actor();
     let reason = request.validated()?;
     let partner_id = partner_id::find(&service, partner_id.parse()?).await?.partner_id;
     let started = Instant::now();
-    let (mut total, mut after) = (ErasedCount::default(), None);
+    let (mut total, mut after) = (ErasedCount::default(), request.after);
     loop {
         let erasures = &service.store.erasures;
         let part = erasures.erase_part_of_partner(partner_id, after, reason.clone(), actor.clone());
@@ -49,16 +52,16 @@ pub(super) async fn erase_partner(
         total.orders += count.orders;
         total.payouts += count.payouts;
         if last.is_none() || started.elapsed() >= PARTS_DURATION {
-            return Ok(report(total, last.is_some()));
+            return Ok(report(total, last));
         }
         after = last;
     }
 }
 
-fn report(ErasedCount { orders, payouts }: ErasedCount, has_more: bool) -> HttpResponse {
+fn report(ErasedCount { orders, payouts }: ErasedCount, next_after: Option<OrderId>) -> HttpResponse {
     HttpResponse::Ok().json(ErasureReport {
         orders,
         payouts,
-        has_more,
+        next_after,
     })
 }

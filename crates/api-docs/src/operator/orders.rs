@@ -31,7 +31,7 @@ pub(super) fn orders() -> [Operation; orders::OPERATIONS.len()] {
         describe(orders::ERASE_ORDER, "Removes reference, metadata and the reasons of the timeline of a closed order for ever. Vouchers, amounts, events and the \
              audit trail stay. A repeated call changes nothing.")
             .json_body(erasure_reason())
-            .ok("What was erased.", json!({ "orders": 1, "payouts": 0, "has_more": false })),
+            .ok("What was erased.", json!({ "orders": 1, "payouts": 0, "next_after": null })),
         describe(orders::FULFIL_ORDER, "Stores the given vouchers and delivers them to the order at once, whatever its vendor. A code is stored once, so \
              the call can be repeated. Accepts at most as many new vouchers as the order needs. If one is invalid, nothing \
              is stored and `details` lists all errors.")

@@ -31,10 +31,10 @@ pub(super) fn partners() -> [Operation; partners::OPERATIONS.len()] {
         describe(partners::RESTART_CERTIFICATION, "Deletes the observations of the partner, so that every check is open again.")
             .no_content("The observations are deleted."),
         describe(partners::ERASE_PARTNER, "Removes references, metadata, destinations and reasons of the partner's closed orders and decided payouts, for ever. \
-             Amounts, vouchers, events, the ledger and the audit trail stay. Orders are erased in parts, for some seconds: repeat the call while `has_more` is \
-             true.")
+             Amounts, vouchers, events, the ledger and the audit trail stay. Orders are erased in parts, for some seconds: repeat the call with `next_after` as `after` \
+             until it is null.")
             .json_body(erasure_reason())
-            .ok("What was erased.", json!({ "orders": 4000, "payouts": 12, "has_more": true })),
+            .ok("What was erased.", json!({ "orders": 4000, "payouts": 12, "next_after": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f" })),
         describe(partners::LIST_LIMIT_USE, "For each live credential of the partner and each class of requests: the limit, and the requests that count against it now in the whole \
              deployment. A credential and those that came from it by rotation share their limits.")
             .list("The use of the limits.", json!({

@@ -43,7 +43,7 @@ pub(super) fn payouts() -> [Operation; payouts::OPERATIONS.len()] {
              repeated call changes nothing.",
         )
         .json_body(erasure_reason())
-        .ok("What was erased.", json!({ "orders": 0, "payouts": 1, "has_more": false })),
+        .ok("What was erased.", json!({ "orders": 0, "payouts": 1, "next_after": null })),
     ]
 }
 

@@ -19,6 +19,11 @@ macro_rules! select_rows {
     ($endpoint:expr, $rows:literal, $order:literal, $($argument:expr),+ $(,)?) => {
         sqlx::query!(
             r#"SELECT e.number, e.order_id AS "order_id: OrderId", e.body, e.created_at,
+                      COALESCE((
+                      SELECT true
+                        FROM orders AS o
+                       WHERE o.partner_id = e.partner_id AND o.order_id = e.order_id AND o.erased_at IS NOT NULL
+                       LIMIT 1), false) AS "is_erased!",
                       d.number AS "number_due!",
                       d.attempts AS "attempts!",
                       d.replays AS "replays!",
@@ -42,6 +47,7 @@ macro_rules! select_rows {
                 order_id: row.order_id,
                 body: row.body,
                 created_at: row.created_at,
+                is_erased: row.is_erased,
             };
             let events = event.into_committed_events($endpoint.key.partner_id)?;
             Ok(PendingDelivery {

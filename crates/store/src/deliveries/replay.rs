@@ -211,7 +211,8 @@ impl TimeRange {
         loop {
             let page = sqlx::query_as!(
                 EventRow,
-                r#"SELECT number, order_id AS "order_id: OrderId", body, created_at
+                // Only the kinds of the events are read.
+                r#"SELECT number, order_id AS "order_id: OrderId", body, created_at, true AS "is_erased!"
                    FROM events
                   WHERE partner_id = $1 AND number > $2 AND number <= $6 AND created_at >= $3 AND created_at < $4
                   ORDER BY number

@@ -133,6 +133,11 @@ impl RowsAhead {
 async fn fetch_rows_after(pool: &PgPool, key: EndpointKey, after: i64) -> Result<Vec<NewRow>, sqlx::Error> {
     sqlx::query!(
         r#"SELECT e.number, e.order_id AS "order_id: OrderId", e.body, e.created_at,
+                COALESCE((
+                      SELECT true
+                        FROM orders AS o
+                       WHERE o.partner_id = e.partner_id AND o.order_id = e.order_id AND o.erased_at IS NOT NULL
+                       LIMIT 1), false) AS "is_erased!",
                 (SELECT min(d.number)
                    FROM deliveries AS d
                   WHERE d.partner_id = $1
@@ -163,6 +168,7 @@ async fn fetch_rows_after(pool: &PgPool, key: EndpointKey, after: i64) -> Result
     .map(|row| NewRow {
         event: EventRow {
             number: row.number,
+            is_erased: row.is_erased,
             order_id: row.order_id,
             body: row.body,
             created_at: row.created_at,

@@ -92,7 +92,12 @@ async fn list_rows(
         r#"SELECT b.number AS "number!",
                   b.order_id AS "order_id!: OrderId",
                   b.body AS "body!",
-                  b.created_at AS "created_at!"
+                  b.created_at AS "created_at!",
+                  COALESCE((
+                      SELECT true
+                        FROM orders AS o
+                       WHERE o.partner_id = b.partner_id AND o.order_id = b.order_id AND o.erased_at IS NOT NULL
+                       LIMIT 1), false) AS "is_erased!"
              FROM (
                    SELECT * FROM events AS e WHERE e.partner_id = $1 AND e.number = $3
                    UNION ALL

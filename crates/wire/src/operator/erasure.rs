@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use vouchsafe_domain::ids::OrderId;
 
 use super::text::validate_reason;
 use crate::error_body::InvalidRequest;
@@ -26,11 +27,36 @@ impl ErasureRequest {
     }
 }
 
+/// Why the personal data of a partner is erased, and where to continue.
+#[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
+#[serde(deny_unknown_fields)]
+pub struct PartnerErasureRequest {
+    /// Reason, written to the audit trail, which keeps it: do not repeat personal data.
+    #[schema(min_length = 1, max_length = 500)]
+    #[arg(long)]
+    reason: String,
+    /// `next_after` of the previous call.
+    #[serde(default)]
+    #[arg(skip)]
+    pub after: Option<OrderId>,
+}
+
+impl PartnerErasureRequest {
+    /// The trimmed reason.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`.
+    pub fn validated(&self) -> Result<String, InvalidRequest> {
+        validate_reason(&self.reason)
+    }
+}
+
 /// Objects whose personal data this call has erased.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct ErasureReport {
     pub orders: u64,
     pub payouts: u64,
-    /// More orders of the partner are to be erased: repeat the call.
-    pub has_more: bool,
+    /// Where to continue, if orders of the partner are left: repeat the call with it as `after`.
+    #[schema(required)]
+    pub next_after: Option<OrderId>,
 }

@@ -9,7 +9,7 @@ use vouchsafe_security::vault::code::CodePart;
 
 use super::categories::CategoryRequest;
 use super::decision::ReasonRequest;
-use super::erasure::ErasureRequest;
+use super::erasure::{ErasureRequest, PartnerErasureRequest};
 use super::orders::fulfil::{FulfilRequest, MAX_VOUCHERS, VoucherRequest};
 use super::partners::patch::MAX_CANCEL_WINDOW_S;
 use super::partners::{NewPartner, PartnerPatch};
@@ -43,6 +43,7 @@ fn documented_limits_equal_validated_limits() {
     for (documented, validated) in [
         (documented::<ReasonRequest>("reason"), MAX_REASON),
         (documented::<ErasureRequest>("reason"), MAX_REASON),
+        (documented::<PartnerErasureRequest>("reason"), MAX_REASON),
         (documented::<PayoutDecisionRequest>("reason"), MAX_REASON),
         (documented::<PayoutDecisionRequest>("reference"), MAX_REFERENCE),
         (documented::<ResolveRequest>("reason"), MAX_REASON),

@@ -15,7 +15,7 @@ use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use self::limits_patch::{LimitsPatch, validate_limits};
 pub use self::patch::PartnerPatch;
 use super::credentials::{CredentialDetails, IssuedCredential};
-use super::erasure::{ErasureReport, ErasureRequest};
+use super::erasure::{ErasureReport, PartnerErasureRequest};
 use super::patch_field::some_object;
 use super::text::validate_name;
 use crate::column::col;
@@ -65,7 +65,7 @@ operations! {
     RESTART_CERTIFICATION: Operation<(), ()> =
         delete("/partners/{partner_id}/certification", Role::Operator, Never, "restartCertification", "Restart a certification")
             .errors(&[Code::RouteNotFound]);
-    ERASE_PARTNER: Operation<ErasureRequest, ErasureReport> =
+    ERASE_PARTNER: Operation<PartnerErasureRequest, ErasureReport> =
         post("/partners/{partner_id}/erase", Role::Admin, Never, "erasePartner", "Erase the personal data of a partner");
     LIST_LIMIT_USE: Operation<WholeList, Page<LimitUse>> =
         get("/partners/{partner_id}/limits", Role::Viewer, "listLimitUse", "List the use of rate limits")
