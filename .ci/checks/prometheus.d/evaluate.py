@@ -34,7 +34,7 @@ def rules():
         page, anchor = rule["annotations"]["runbook"].split("#")
         assert page == "docs/operations/runbooks.md" and anchor in anchors, f"{rule['name']} has no runbook"
         assert f"- name: {rule['name']}\n" in tests, f"{rule['name']} has no unit test"
-        comparison = re.fullmatch(r"(.*) (==|>) [0-9.]+", rule["query"], re.DOTALL)
+        comparison = re.fullmatch(r"(.*) (==|[<>]) [0-9.]+", rule["query"], re.DOTALL)
         assert comparison, f"{rule['name']} does not compare with a number: {rule['query']}"
         yield rule["name"], comparison[1]
 
