@@ -67,7 +67,7 @@ response_headers! {
         text().examples([r#"ApiKey realm="Vouchsafe partner API""#]);
     EntityTag = "ETag" Always,
         "Version of the response body. Send it as `If-None-Match` to get 304 while the body is unchanged.",
-        text().pattern(Some("^\"[^\"]+\"$"));
+        text().pattern(Some("^(W/)?\"[^\"]+\"$"));
     PreferenceApplied = "Preference-Applied" Sometimes,
         "`wait=N` or `wait=N; until=closed` if the server applied the request's `Prefer`.",
         text().pattern(Some("^wait=[0-9]+(; until=closed)?$"));
