@@ -38,6 +38,26 @@ async fn three_orders(operator: &mut Operator, partner: &mut Partner) -> [String
     [&delivered, &refunded, &open].map(|order| id_of(order).to_owned())
 }
 
+/// The database's JSON type for searching refuses this number.
+#[tokio::test]
+async fn metadata_filter_compares_numbers_as_they_were_sent() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("100").await;
+    let mut body = order_body(&sale, 1);
+    body["metadata"] = json!({ "n": "tiny" });
+    let body = body.to_string().replace(r#""tiny""#, "1e-20000");
+    let order = expect_success(&partner.send_text(&unique("key"), &body).await, 201);
+    let hour_ago = before_now(Duration::HOUR);
+    for (value, expected) in [("1e-20000", 1), ("0", 0)] {
+        let listed = partner
+            .list_all(&format!("/orders?metadata=n:{value}&from={hour_ago}"))
+            .await;
+        assert_eq!(listed.len(), expected, "{value}");
+        assert!(listed.iter().all(|found| found["order_id"] == order["order_id"]));
+    }
+}
+
 #[tokio::test]
 async fn orders_are_filtered_by_statuses_state_change_and_metadata() {
     let mut operator = Operator::of(shared());

@@ -1,5 +1,7 @@
-//! Erasure of personal data of orders and payouts: references, metadata, destinations and reasons. Money, vouchers, events and the audit
-//! trail stay. Triggers of the database remove the texts of a row once it has `erased_at`.
+//! Erasure of personal data of orders and payouts: references, metadata, destinations and reasons. Money, vouchers and the audit trail
+//! stay. Triggers of the database remove the texts of a row once it has `erased_at`; events of such an order are read without them.
+
+use std::fmt::Display;
 
 use serde::Serialize;
 use sqlx::PgConnection;
@@ -33,10 +35,32 @@ pub struct ErasedCount {
 
 /// Audited state of an erasure.
 #[derive(Serialize)]
-struct ErasureAuditState<'a> {
+struct ErasureAuditState {
     #[serde(flatten)]
     erased: ErasedCount,
-    reason: &'a str,
+    reason: String,
+}
+
+impl ErasureAuditState {
+    async fn write(
+        &self,
+        connection: &mut PgConnection,
+        actor: &AuditActor,
+        partner_id: PartnerId,
+        action: AuditAction,
+        subject: &(impl Display + Sync),
+    ) -> Result<(), sqlx::Error> {
+        audit::write_of_partner(
+            connection,
+            actor,
+            partner_id,
+            action,
+            subject,
+            NO_STATE,
+            Some(self),
+        )
+        .await
+    }
 }
 
 /// Erasure of personal data.
@@ -81,21 +105,16 @@ impl Erasures {
                 payouts: 0,
             };
             erase_requests(transaction, std::iter::once(order_id.to_string())).await?;
-            let state = ErasureAuditState {
-                erased,
-                reason: &reason,
-            };
-            let action = AuditAction::EraseOrder;
-            audit::write_of_partner(
-                transaction,
-                &actor,
-                partner_id,
-                action,
-                &order_id,
-                NO_STATE,
-                Some(&state),
-            )
-            .await?;
+            let state = ErasureAuditState { erased, reason };
+            state
+                .write(
+                    transaction,
+                    &actor,
+                    partner_id,
+                    AuditAction::EraseOrder,
+                    &order_id,
+                )
+                .await?;
             Ok(ErasureOutcome::Erased(erased))
         })
     }
@@ -137,21 +156,16 @@ impl Erasures {
                 payouts: statement.execute(&mut **transaction).await?.rows_affected(),
             };
             erase_requests(transaction, std::iter::once(payout_id.to_string())).await?;
-            let state = ErasureAuditState {
-                erased,
-                reason: &reason,
-            };
-            let action = AuditAction::ErasePayout;
-            audit::write_of_partner(
-                transaction,
-                &actor,
-                partner_id,
-                action,
-                &payout_id,
-                NO_STATE,
-                Some(&state),
-            )
-            .await?;
+            let state = ErasureAuditState { erased, reason };
+            state
+                .write(
+                    transaction,
+                    &actor,
+                    partner_id,
+                    AuditAction::ErasePayout,
+                    &payout_id,
+                )
+                .await?;
             Ok(ErasureOutcome::Erased(erased))
         })
     }
@@ -214,21 +228,11 @@ impl Erasures {
                 payouts,
             };
             if erased != ErasedCount::default() {
-                let state = ErasureAuditState {
-                    erased,
-                    reason: &reason,
-                };
+                let state = ErasureAuditState { erased, reason };
                 let action = AuditAction::ErasePersonalData;
-                audit::write_of_partner(
-                    transaction,
-                    &actor,
-                    partner_id,
-                    action,
-                    &partner_id,
-                    NO_STATE,
-                    Some(&state),
-                )
-                .await?;
+                state
+                    .write(transaction, &actor, partner_id, action, &partner_id)
+                    .await?;
             }
             Ok((erased, last))
         })
@@ -256,14 +260,15 @@ async fn erase_payouts(connection: &mut PgConnection, partner_id: PartnerId) -> 
     Ok(payouts.len() as u64)
 }
 
-/// Removes what second operators saw of these orders and payouts, from requests that have ended.
+/// Removes what second operators see of these orders and payouts. A request that still waits cannot be carried out any more: they are
+/// closed and decided.
 async fn erase_requests(
     connection: &mut PgConnection,
     objects: impl Iterator<Item = String>,
 ) -> Result<(), sqlx::Error> {
     let objects: Vec<String> = objects.collect();
     let statement = sqlx::query!(
-        "UPDATE change_requests SET details = '{}', reason = NULL WHERE object = ANY ($1) AND sealed IS NULL",
+        "UPDATE change_requests SET details = '{}', reason = NULL WHERE object = ANY ($1)",
         &objects,
     );
     statement.execute(connection).await.map(drop)

@@ -346,7 +346,7 @@ impl<'a> IncomingRequest<'a> {
 
     /// The error, or the one that says nothing about the request if too many of its client address have failed.
     fn limit_failures(&self, error: ApiError, recorded: Result<(), Exhausted>) -> ApiError {
-        // The credentials were right: in the sandbox a developer is told what is wrong with the signature.
+        // The credentials are right: the sandbox shows which message the service has signed, also to a client with too many failures.
         let is_explained =
             error.code == Code::InvalidSignature && self.service.environment == Environment::Sandbox;
         let Err(exhausted) = recorded else {

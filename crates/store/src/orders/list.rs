@@ -164,7 +164,7 @@ fn restrict(query: &mut QueryBuilder<Postgres>, search: &OrderSearch, part: Part
     }
     if let Some(entry) = &filter.metadata {
         query
-            .push(" AND o.metadata::jsonb ->> ")
+            .push(" AND o.metadata::json ->> ")
             .push_bind(entry.key.clone())
             .push(" = ")
             .push_bind(entry.value.clone());
