@@ -8,6 +8,8 @@
 mod lock_order;
 #[path = "tidy/modules/mod.rs"]
 mod modules;
+#[path = "tidy/mutants.rs"]
+mod mutants;
 #[path = "tidy/named_tests.rs"]
 mod named_tests;
 #[path = "tidy/released.rs"]
@@ -64,19 +66,68 @@ fn crates_follow_rules() {
 
 #[test]
 fn architecture_page_lists_the_crates() {
+    let table = Workspace::read(Path::new(env!("CARGO_MANIFEST_DIR"))).dependency_table();
+    assert_block_is_generated("ARCHITECTURE.md", "crates", &table, "architecture_page");
+}
+
+#[test]
+fn reliability_page_lists_the_seeded_bugs() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let path = repository.join("ARCHITECTURE.md");
+    let mutants = mutants::read(&repository.join("tests/mutants"));
+    assert!(mutants.len() >= 20, "only {} patches were found", mutants.len());
+    assert_block_is_generated(
+        "docs/reliability.md",
+        "mutants",
+        &mutants::table(&mutants),
+        "reliability_page",
+    );
+    let conflicts = mutants
+        .iter()
+        .filter_map(|mutant| mutants::find_conflict(repository, &mutant.file));
+    let conflicts: String = conflicts.collect();
+    assert!(
+        conflicts.is_empty(),
+        "make these patches of tests/mutants again for the changed source:\n{conflicts}"
+    );
+    let mut missing: Vec<_> = mutants
+        .iter()
+        .map(|mutant| mutant.test.rsplit("::").next().unwrap())
+        .collect();
+    for_each_file(repository, "", &mut |path, text| {
+        missing.retain(|test| !path.ends_with(".rs") || !named_tests::defines(text, test));
+    });
+    assert_eq!(missing, [] as [&str; 0]);
+}
+
+#[test]
+fn patch_that_does_not_apply_is_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let patch = directory.path().join("outdated.patch");
+    let text = "Bug: x\nTest: x\n\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-old\n+new\n";
+    fs::write(&patch, text).unwrap();
+    for (source, applies) in [("old\n", true), ("other\n", false)] {
+        fs::write(directory.path().join("f"), source).unwrap();
+        assert_eq!(
+            mutants::find_conflict(directory.path(), &patch).is_none(),
+            applies,
+            "{source}"
+        );
+    }
+}
+
+/// Compares a block of a page with its source, or writes it with `VOUCHSAFE_REWRITE_DOCS`.
+fn assert_block_is_generated(file: &str, name: &str, expected: &str, test: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     let mut page = fs::read_to_string(&path).unwrap();
-    let block = generated_block(&page, "crates").expect("markers of the crates in ARCHITECTURE.md");
-    let table = Workspace::read(repository).dependency_table();
+    let block = generated_block(&page, name).unwrap_or_else(|| panic!("{file} has no markers of {name}"));
     if std::env::var_os("VOUCHSAFE_REWRITE_DOCS").is_some() {
-        page.replace_range(block.clone(), &table);
+        page.replace_range(block.clone(), expected);
         fs::write(&path, &page).unwrap();
     }
     assert!(
-        page[block.start..].starts_with(&format!("{table}<!--")),
-        "the crates in ARCHITECTURE.md differ from `cargo metadata`; regenerate them with\n    \
-         VOUCHSAFE_REWRITE_DOCS=1 cargo test -p vouchsafe --test tidy architecture_page"
+        page[block.start..].starts_with(&format!("{expected}<!--")),
+        "{name} of {file} differ from their source; regenerate them with\n    \
+         VOUCHSAFE_REWRITE_DOCS=1 cargo test -p vouchsafe --test tidy {test}"
     );
 }
 

@@ -21,8 +21,12 @@ pub(crate) fn is_defined_in(path: &str, text: &str, (file, test): (&str, &str)) 
     let parent = parts.next();
     // Unit tests are in `tests.rs` below the module of that name.
     let is_file = name == Some(file) || (name == Some("tests") && parent == Some(file));
-    is_file
-        && ["(", "<"]
-            .iter()
-            .any(|next| text.contains(&format!("fn {test}{next}")))
+    is_file && defines(text, test)
+}
+
+/// Returns whether the source has a function of this name.
+pub(crate) fn defines(text: &str, test: &str) -> bool {
+    ["(", "<"]
+        .iter()
+        .any(|next| text.contains(&format!("fn {test}{next}")))
 }

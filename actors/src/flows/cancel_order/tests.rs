@@ -47,6 +47,8 @@ fn voucher_is_returnable_on_its_last_valid_day_only() {
 #[test]
 fn retrieved_unreturnable_or_refunded_order_is_not_cancellable() {
     let mut read = delivered(Expiry::NEVER);
+    // One of two codes suffices.
+    read.vouchers.push(read.vouchers[0].clone());
     read.vouchers[0].first_retrieved_at = Some(fixtures::NOW);
     assert_eq!(verdict(&read, fixtures::NOW), Err(CancelError::Retrieved));
     let mut bought = delivered(Expiry::NEVER);

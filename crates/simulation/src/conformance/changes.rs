@@ -174,10 +174,11 @@ pub async fn returned_voucher_is_sold_again<S: Subject>(mut fixture: Fixture<'_,
 
 /// Guard `order-moved`: a change decided on an older state of the order writes nothing.
 pub async fn change_of_outdated_order_is_stale<S: Subject>(mut fixture: Fixture<'_, S>) {
-    let gifts = fixture.add_stock(2).await;
+    let gifts = fixture.add_stock(3).await;
     let waiting = fixture.create_pending_order("k", 2).await;
     let first = issue_vouchers(&waiting, "first", &gifts[..1]);
     fixture.must_commit(&first).await;
+    // Another change than the first: it would leave the order delivered.
     let late = issue_vouchers(&waiting, "late", &gifts[1..]);
     assert_eq!(fixture.commit_one(&late).await, STALE_STATE);
     assert_eq!(
@@ -186,10 +187,11 @@ pub async fn change_of_outdated_order_is_stale<S: Subject>(mut fixture: Fixture<
         "the key is free"
     );
     assert_eq!(fixture.subject.allocations().await.len(), 1);
+    fixture.assert_changed(&first).await;
     let next = issue_vouchers(
         &fixture.load_order(waiting.order.order_id).await,
         "next",
-        &gifts[1..],
+        &gifts[1..2],
     );
     fixture.must_commit(&next).await;
     fixture.assert_changed(&next).await;
