@@ -7,6 +7,7 @@
     reason = "tests panic on failure"
 )]
 
+mod archive;
 mod audit_checkpoints;
 mod audit_export;
 mod audit_partner;

@@ -6,6 +6,7 @@ mod access;
 mod activation;
 mod api_scopes;
 mod approvals;
+mod archive;
 mod audit_export;
 mod bookings;
 mod browser;

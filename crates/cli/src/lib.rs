@@ -6,6 +6,7 @@
 
 mod admin;
 mod advice;
+mod archive;
 mod call;
 mod catalogue;
 mod change_request;
@@ -165,6 +166,12 @@ pub enum Command {
     Migrate(migrate::MigrateArgs),
     /// Check every invariant in the database, with the service running or stopped.
     Verify(verify::VerifyArgs),
+    /// Write past months of logs to files, list and check such archives, and remove from the database what they have.
+    #[command(after_help = examples!["vouchsafe archive list"])]
+    Archive {
+        #[command(subcommand)]
+        action: archive::Action,
+    },
     /// Check that the service is ready: exit code 0 if it accepts orders.
     Health(health::HealthArgs),
     /// Print a shell completion script.
@@ -315,6 +322,7 @@ async fn dispatch(
         Command::Audit(args) => monitoring::audit(&args.query, &admin(args.options)?).await,
         Command::Migrate(args) => migrate::run(args, json, local_service).await,
         Command::Verify(args) => verify::run(args, json, local_service).await,
+        Command::Archive { action } => archive::run(action, json, local_service).await,
         Command::Health(args) => health::run(&args, json, local_service).await,
         Command::Completions(args) => completions::run(&args, program()),
         Command::ManPages(args) => man_pages::run(&args, program()),

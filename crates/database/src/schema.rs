@@ -33,6 +33,7 @@ const FUNCTIONS: &[(&str, &str)] = sql_functions![
     "count_requests_v1",
     "create_attempt_partition_v1",
     "database_history_v1",
+    "drop_archived_attempts_v1",
     "drop_attempt_partition_v1",
     "free_stock_v1",
     "has_free_stock_v1",

@@ -135,6 +135,9 @@ pub enum AuditAction {
     FailedSignIn,
     #[strum(serialize = "security.metrics_token")]
     FailedMetricsToken,
+    /// Written by `vouchsafe archive` once rows of a log are gone from the database.
+    #[strum(serialize = "archive.remove")]
+    RemoveArchived,
     #[strum(serialize = "audit_checkpoint.write")]
     WriteCheckpoints,
     /// Written by `retrieve_codes_v1`.

@@ -69,6 +69,7 @@ pub use credentials::{CertificationPolicy, Credentials, ENDED_DAYS, IssueOutcome
 pub use data_keys::{DataKeyError, DataKeySet, DataKeys};
 pub use deliveries::{
     DeliveryLog, DueEndpoint, EndpointRoster, MAX_REPLAYED, PartitionChanges, PgOutbox, ReplayOutcome,
+    list_attempt_days,
 };
 pub use deployment::PrepareError;
 pub use erasure::{ErasedCount, ErasureOutcome, Erasures};

@@ -44,7 +44,7 @@ use vouchsafe_database::database::Database;
 
 pub(super) use flush::make_waiting_due;
 pub use lease::{DueEndpoint, EndpointRoster};
-pub use partitions::PartitionChanges;
+pub use partitions::{PartitionChanges, list_attempt_days};
 pub use replay::{MAX_REPLAYED, ReplayOutcome};
 
 /// Connections for reads of healthy endpoints. With the two below, one of the poller and one of the log of

@@ -9,7 +9,7 @@
 //! owner change the tables, because the service's role may not (`deploy/postgres/roles.sql`); nodes take
 //! turns in them by an advisory lock.
 
-use sqlx::{Executor as _, PgPool};
+use sqlx::{Executor as _, PgConnection, PgPool};
 use time::{Date, Duration};
 use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
@@ -60,9 +60,8 @@ async fn maintain(pool: &PgPool, days: i64) -> Result<PartitionChanges, sqlx::Er
     }
     let mut changes = PartitionChanges::default();
     let first_kept = today.checked_sub(Duration::days(days)).unwrap_or(Date::MIN);
-    let partitions = list(pool).await?;
-    let days = partitions.iter().filter_map(|name| day_of(name));
-    for day in days.filter(|day| *day < first_kept) {
+    let days = list_attempt_days(&mut *pool.acquire().await?).await?;
+    for day in days.into_iter().filter(|day| *day < first_kept) {
         match drop_partition(pool, day).await {
             Ok(dropped) => changes.dropped += usize::from(dropped),
             Err(error) if is_lock_timeout(&error) => changes.busy += 1,
@@ -90,14 +89,19 @@ async fn drop_partition(pool: &PgPool, day: Date) -> Result<bool, sqlx::Error> {
     Ok(dropped)
 }
 
-async fn list(pool: &PgPool) -> Result<Vec<String>, sqlx::Error> {
+/// Lists the days of the partitions.
+///
+/// # Errors
+/// [`sqlx::Error`] when the database does not answer.
+pub async fn list_attempt_days(connection: &mut PgConnection) -> Result<Vec<Date>, sqlx::Error> {
     let names = sqlx::query_scalar!(
         r#"SELECT inhrelid::regclass::text AS "name!"
              FROM pg_inherits
             WHERE inhparent = 'delivery_attempts'::regclass
             ORDER BY 1"#
     );
-    names.fetch_all(pool).await
+    let names = names.fetch_all(connection).await?;
+    Ok(names.iter().filter_map(|name| day_of(name)).collect())
 }
 
 /// `None` for a table that was attached by hand.

@@ -1,0 +1,225 @@
+//! `vouchsafe archive`: writes past months of logs to files and removes them from the database; checks archives without one.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use serde_json::json;
+use vouchsafe_archive::{ArchiveError, ArchivedMonth, Log, Policy, check_archive, list_archives};
+use vouchsafe_wire::column::{Column, col};
+
+use super::database::DatabaseArgs;
+use super::examples::examples;
+use super::exit::UsageError;
+use super::output::format_field_table;
+use super::{CommandOutput, LocalService};
+
+const COLUMNS: [Column; 7] = [
+    col("Log", "log"),
+    col("Month", "month"),
+    col("Rows", "rows"),
+    col("Bytes", "bytes"),
+    col("Archived", "archived_at"),
+    col("Removed", "removed_at"),
+    col("Manifest", "manifest"),
+];
+
+/// Actions on archives.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Archive the months of each log that are past its policy. A log without a policy stays as it is.
+    #[command(after_help = examples![
+        "vouchsafe archive write --to /var/lib/vouchsafe/archive --keep-delivery-attempts 1",
+        "vouchsafe archive write --to /var/lib/vouchsafe/archive --keep-delivery-attempts 1 --remove",
+    ])]
+    Write(WriteArgs),
+    /// List the months that this database has archived, and removed.
+    #[command(after_help = examples!["vouchsafe archive list"])]
+    List(ListArgs),
+    /// Check archives without a database: their manifests, hashes and numbers of rows.
+    #[command(after_help = examples!["vouchsafe archive verify /var/lib/vouchsafe/archive"])]
+    Verify(VerifyArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct WriteArgs {
+    /// Directory of the archives, each in a directory of its own.
+    #[arg(long, env = "VOUCHSAFE_ARCHIVE_DIR", value_name = "DIR")]
+    to: PathBuf,
+
+    /// Remove from the database what is archived, once its files are read back and have the recorded hashes.
+    #[arg(long)]
+    remove: bool,
+
+    /// Months of delivery attempts to keep in the database, besides the current one.
+    #[arg(long, env = "VOUCHSAFE_KEEP_DELIVERY_ATTEMPTS", value_name = "MONTHS", value_parser = clap::value_parser!(u16).range(1..=1_200))]
+    keep_delivery_attempts: Option<u16>,
+
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+impl WriteArgs {
+    fn policies(&self) -> Vec<Policy> {
+        let policies = Log::ALL.map(|log| {
+            let months = match log {
+                Log::DeliveryAttempts => self.keep_delivery_attempts,
+            };
+            Some(Policy { log, months: months? })
+        });
+        policies.into_iter().flatten().collect()
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// An archive, or the directory of several.
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+/// An archive that was checked.
+#[derive(Serialize)]
+struct Checked {
+    directory: PathBuf,
+    holds: bool,
+    /// What is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<u64>,
+    /// SHA-256 of the manifest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    manifest: Option<String>,
+}
+
+pub(super) async fn run(
+    action: Action,
+    json: bool,
+    local_service: &LocalService,
+) -> anyhow::Result<CommandOutput> {
+    match action {
+        Action::Write(args) => write(args, json, local_service).await,
+        Action::List(args) => list(args, json, local_service).await,
+        Action::Verify(args) => verify(&args, json),
+    }
+}
+
+async fn write(args: WriteArgs, json: bool, local_service: &LocalService) -> anyhow::Result<CommandOutput> {
+    let policies = args.policies();
+    if policies.is_empty() {
+        return Err(UsageError("no policy: set VOUCHSAFE_KEEP_… of a log".to_owned()).into());
+    }
+    let (to, remove) = (args.to.as_path(), args.remove);
+    let write = async |options| {
+        let mut report = |month: &ArchivedMonth| {
+            // Standard error may be closed.
+            drop(writeln!(io::stderr(), "archive: {}", describe(month)));
+        };
+        match vouchsafe_archive::archive(&options, &policies, to, remove, &mut report).await {
+            Err(ArchiveError::Database(error)) => Err(error),
+            done => Ok(done),
+        }
+    };
+    let archived = args.database.run(local_service, "archive", write).await??;
+    Ok(CommandOutput::from(if json {
+        json!({ "archives": archived }).to_string()
+    } else {
+        match archived.len() {
+            0 => "Nothing to archive: no month is past its policy.".to_owned(),
+            _ => archived.iter().map(describe).collect::<Vec<_>>().join("\n"),
+        }
+    }))
+}
+
+fn describe(month: &ArchivedMonth) -> String {
+    let ArchivedMonth {
+        log,
+        month,
+        rows,
+        directory,
+        is_removed,
+        ..
+    } = month;
+    let place = if *is_removed {
+        "removed, archived"
+    } else {
+        "archived"
+    };
+    format!("{log} {month}: {rows} rows {place} in {}", directory.display())
+}
+
+async fn list(args: ListArgs, json: bool, local_service: &LocalService) -> anyhow::Result<CommandOutput> {
+    let list = async |options| vouchsafe_archive::list_recorded(&options).await;
+    let recorded = args
+        .database
+        .run(local_service, "list the archives of", list)
+        .await?;
+    let body = json!({ "archives": recorded }).to_string();
+    Ok(CommandOutput::from(if json {
+        body
+    } else {
+        format_field_table(&body, "archives", &COLUMNS)?
+    }))
+}
+
+fn verify(args: &VerifyArgs, json: bool) -> anyhow::Result<CommandOutput> {
+    let archives = list_archives(&args.directory)?;
+    let checked: Vec<_> = archives.into_iter().map(check).collect();
+    let succeeded = checked.iter().all(|archive| archive.holds);
+    let text = if json {
+        json!({ "holds": succeeded, "archives": checked }).to_string()
+    } else {
+        checked.iter().map(describe_check).collect::<Vec<_>>().join("\n")
+    };
+    Ok(CommandOutput { text, succeeded })
+}
+
+fn check(directory: PathBuf) -> Checked {
+    match check_archive(&directory) {
+        Ok(archive) => Checked {
+            directory,
+            holds: true,
+            error: None,
+            rows: Some(archive.manifest.rows()),
+            manifest: Some(archive.sha256()),
+        },
+        Err(error) => Checked {
+            directory,
+            holds: false,
+            error: Some(vouchsafe_domain::error_chain::describe_chain(&error)),
+            rows: None,
+            manifest: None,
+        },
+    }
+}
+
+fn describe_check(archive: &Checked) -> String {
+    let Checked {
+        directory,
+        error,
+        rows,
+        manifest,
+        ..
+    } = archive;
+    match (error, rows, manifest) {
+        (None, Some(rows), Some(manifest)) => {
+            format!(
+                "ok      {}: {rows} rows, manifest {manifest}",
+                directory.display()
+            )
+        }
+        (error, ..) => format!(
+            "BROKEN  {}: {}",
+            directory.display(),
+            error.as_deref().unwrap_or_default()
+        ),
+    }
+}
