@@ -40,8 +40,14 @@ async fn service_role_has_the_rights_of_every_checked_statement() {
         if !statement.trim_start().starts_with(['S', 'I', 'U', 'D', 'W']) || statement.starts_with("SET") {
             continue;
         }
+        // `vouchsafe archive` runs as the owner.
+        let is_of_owner = !statement.starts_with('S') && statement.contains("log_archives");
         match service.execute(AssertSqlSafe(explain)).await {
+            Ok(_) if is_of_owner => refused.push(format!("the service may run {statement}")),
             Ok(_) => checked += 1,
+            Err(error) if is_of_owner && error_code(&error) == NO_RIGHT => {
+                service.execute("DEALLOCATE ALL").await.unwrap();
+            }
             Err(error) => {
                 refused.push(format!("{}: {error}: {statement}", error_code(&error)));
                 service.execute("DEALLOCATE ALL").await.unwrap();
