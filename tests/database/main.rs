@@ -15,6 +15,7 @@ mod catalogue;
 mod certification;
 mod change_requests;
 mod code_spelling;
+mod contract_migration;
 mod delivery_log;
 mod failover;
 mod grants;

@@ -9,6 +9,7 @@ use crate::approvals::{add_manual_product_under_approval, place_order_awaiting_a
 use crate::commands::{run_ok, run_with, utf8};
 use crate::live_feed::LiveFeed;
 use crate::multi_node::start_two_nodes;
+use vouchsafe_store::schema::Migrations;
 use vouchsafe_test_harness::{
     Instance, Operator, WAIT_TIMEOUT, eventually, expect_error, expect_success, json_of, shared,
 };
@@ -133,8 +134,12 @@ async fn nodes_are_listed_with_lease_version_and_claimed_stock() {
     let claimed = ["claimed_skus", "claimed_chunks"].map(|name| seller[name].as_i64().unwrap());
     assert!(claimed.iter().all(|count| *count >= 1), "{seller}");
     assert_eq!(
-        (&seller["is_live"], &seller["version"]),
-        (&json!(true), &json!(env!("CARGO_PKG_VERSION")))
+        (&seller["is_live"], &seller["version"], &seller["migration"]),
+        (
+            &json!(true),
+            &json!(env!("CARGO_PKG_VERSION")),
+            &json!(Migrations::of_program().newest())
+        )
     );
     assert_eq!(node(&nodes, &idle)["is_live"], true);
     assert_eq!(second.stop(), Some(0));

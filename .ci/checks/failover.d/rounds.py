@@ -17,10 +17,6 @@ two of them, and `vouchsafe verify` finds nothing wrong.
 
 import argparse
 import concurrent.futures
-import contextlib
-import hashlib
-import hmac
-import http.client
 import importlib.machinery
 import importlib.util
 import json
@@ -33,11 +29,13 @@ import threading
 import time
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(REPOSITORY / ".ci/checks"))
+from partner_client import Client  # noqa: E402
+
 ROUNDS = ["kill", "cut", "switchover", "machine"]
 CLIENTS = 8
 PARTNERS = 4
-# Of a client for a response; longer than a node waits for a commit.
-RESPONSE_TIMEOUT_S = 20
 # Orders before and after an event.
 CALM_S = 3
 PRODUCT = "failover"
@@ -48,7 +46,6 @@ VOUCHERS_PER_ROUND = 6000
 def load_cluster():
     """The script deploy/ha/try, which has no suffix of a module."""
     path = str(REPOSITORY / "deploy/ha/try")
-    sys.dont_write_bytecode = True
     loader = importlib.machinery.SourceFileLoader("ha", path)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("ha", loader))
     loader.exec_module(module)
@@ -58,41 +55,9 @@ def load_cluster():
 ha = load_cluster()
 
 
-class Client:
-    """A partner's connection to HAProxy, or to a node."""
-
-    def __init__(self, cluster, partner, address=(ha.PROXY, ha.PARTNER_PORT)):
-        self.address = address
-        self.key, self.secret = partner["credential"]["api_key"], partner["credential"]["api_secret"]
-        self.context = ssl.create_default_context(cafile=cluster.authority)
-        self.connection = None
-
-    def send(self, method, path, body=b"", key=None):
-        """The status and the body of a response; None for a connection that has ended."""
-        path = f"/api/v1{path}"
-        timestamp = str(int(time.time()))
-        message = (timestamp + method + path).encode() + body
-        signature = hmac.new(self.secret.encode(), message, hashlib.sha256).hexdigest()
-        headers = {
-            "X-API-Key": self.key,
-            "X-API-Secret": self.secret,
-            "X-Timestamp": timestamp,
-            "X-Signature": f"t={timestamp},v1={signature}",
-        }
-        if body:
-            headers |= {"Content-Type": "application/json", "Idempotency-Key": key}
-        try:
-            if self.connection is None:
-                address, port = self.address
-                self.connection = http.client.HTTPSConnection(address, port, timeout=RESPONSE_TIMEOUT_S, context=self.context)
-            self.connection.request(method, path, body, headers)
-            response = self.connection.getresponse()
-            return response.status, response.read()
-        except (OSError, http.client.HTTPException):
-            with contextlib.suppress(OSError):
-                self.connection.close()
-            self.connection = None
-            return None
+def client_of(cluster, partner, address=(ha.PROXY, ha.PARTNER_PORT)):
+    """A connection to HAProxy, or to a node."""
+    return Client(address, partner["credential"], ssl.create_default_context(cafile=cluster.authority))
 
 
 class Traffic:
@@ -133,7 +98,7 @@ class Traffic:
 
     def order(self, number):
         number %= len(self.partners)
-        client = Client(self.cluster, self.partners[number])
+        client = client_of(self.cluster, self.partners[number])
         body = json.dumps({"items": [{"product_id": PRODUCT, "denomination": 25, "quantity": 1}]}).encode()
         # An order that has begun is repeated until its outcome is definite, also after the end of the round.
         while not self.is_stopped.is_set():
@@ -215,7 +180,7 @@ def check_orders(cluster, partners, acknowledged, earlier):
     assert len(vouchers) == len(set(vouchers)), "a voucher was sold twice"
 
     def read(number):
-        client, codes = Client(cluster, partners[number]), []
+        client, codes = client_of(cluster, partners[number]), []
         for order, ids in acknowledged[number].items():
 
             def retrieve(order=order):
@@ -248,7 +213,7 @@ def add_partners(cluster, rounds):
         top_up = ["wallet", "top-up", partners[-1]["partner_id"], "USD", "9000000.00", "--reference", "the rounds"]
         cluster.operate(*top_up)
         for machine in cluster.machines:
-            client = Client(cluster, partners[-1], (machine.address, 8080))
+            client = client_of(cluster, partners[-1], (machine.address, 8080))
             # A node learns of a new partner within two seconds.
             ha.wait_for("the partner to be known", lambda client=client: True if client.send("GET", "/wallets")[0] == 200 else None)
     return partners

@@ -19,6 +19,7 @@ pub struct MigrateArgs {
 struct MigrateReport {
     migration: i64,
     functions: usize,
+    deferred: Option<i64>,
 }
 
 pub(super) async fn run(
@@ -28,9 +29,13 @@ pub(super) async fn run(
 ) -> anyhow::Result<CommandOutput> {
     let migrate = async |options| schema::migrate(&options, report_wait).await;
     let migrated = args.database.run(local_service, "migrate", migrate).await?;
+    if let Some(deferred) = &migrated.deferred {
+        print_error(&format!("vouchsafe: {deferred}"));
+    }
     let report = MigrateReport {
         migration: migrated.migration,
         functions: migrated.functions,
+        deferred: migrated.deferred.map(|deferred| deferred.migration),
     };
     Ok(CommandOutput::from(if json {
         serde_json::to_string(&report)?

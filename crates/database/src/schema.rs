@@ -6,13 +6,21 @@
 //!
 //! These statements are not checked at compile time: they run on databases of any schema version.
 
+mod migrations;
+mod mismatch;
+mod required_program;
+
 use std::time::Duration;
 
 use crate::error::StoreError;
-use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::migrate::{MigrateError, Migration, Migrator};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, PgPool};
 
+use self::migrations::AppliedMigrations;
+pub use self::migrations::{MigrationKind, Migrations, ProgramRequirement};
+pub use self::mismatch::SchemaMismatch;
+pub use self::required_program::{DeferredMigration, find_too_old};
 use crate::boxed;
 use crate::database::{COMMAND_SETTINGS, FIXED_SETTINGS};
 use crate::server_check::check_server;
@@ -71,87 +79,87 @@ const MIGRATION_LOCK: i64 = 0x766f_7563_6873_6166;
 /// lock within a statement would block it for ever, so waiting polls instead.
 const MIGRATION_LOCK_POLL: Duration = Duration::from_millis(100);
 
-/// Version of the first migration, the schema of the first release.
-const BASELINE: i64 = 1;
-
 /// The schema of this program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaVersion {
     /// Version of the last migration.
     pub migration: i64,
     /// Number of SQL functions.
     pub functions: usize,
-}
-
-/// What distinguishes the schema of a database from the one of this program.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SchemaMismatch {
-    #[error(
-        "the database lacks migration {0}: run `vouchsafe migrate` of this version before `vouchsafe serve`"
-    )]
-    MissingMigration(i64),
-    #[error(
-        "the database was set up by a version before 1.0.0-rc.1, and later versions do not migrate it: serve it with the version that set it \
-         up, or let this one begin with an empty database"
-    )]
-    BeforeBaseline,
-    #[error("migration {0} of the database differs from this program's: run a released version")]
-    ChangedMigration(i64),
-    #[error(
-        "the database lacks the function {0}, or has another text of it: run `vouchsafe migrate` of this version before `vouchsafe serve`"
-    )]
-    Function(String),
-    #[error(
-        "the database lacks the rights that this version grants: run `vouchsafe migrate` of this version before `vouchsafe serve`"
-    )]
-    Rights,
-}
-
-impl From<SchemaMismatch> for sqlx::Error {
-    fn from(mismatch: SchemaMismatch) -> Self {
-        Self::Configuration(Box::new(mismatch))
-    }
+    /// The first migration that waits for nodes to be upgraded.
+    pub deferred: Option<DeferredMigration>,
 }
 
 /// Runs the migrations, installs the functions and grants the service's role its rights, on a separate
 /// connection. Concurrent calls run one after the other; `report_wait` is called once when another call runs.
+/// Those that remove something come last, and wait for nodes of earlier programs.
 ///
 /// # Errors
 /// [`StoreError`] when the database does not answer, or a lock is not free within [`LOCK_TIMEOUT`];
 /// [`SchemaMismatch`] as [`sqlx::Error::Configuration`] when a migration differs from the one that the
-/// database has run. Completed migrations stay; a repeated call continues.
+/// database has run, or when the program is too old. Completed migrations stay; a repeated call continues.
 #[boxed]
 pub async fn migrate(database: &PgConnectOptions, report_wait: fn()) -> Result<SchemaVersion, StoreError> {
+    migrate_to(&Migrations::of_program(), database, report_wait).await
+}
+
+/// [`migrate`], with these migrations.
+///
+/// # Errors
+/// See [`migrate`].
+pub async fn migrate_to(
+    migrations: &Migrations,
+    database: &PgConnectOptions,
+    report_wait: fn(),
+) -> Result<SchemaVersion, StoreError> {
     check_server(database).await?;
     // Not a pool: it would replace a lost connection by one without the advisory lock.
     let options = database.clone().options(FIXED_SETTINGS).options(COMMAND_SETTINGS);
     let mut connection = open(&options.options([NOTICES])).await?;
     lock(&mut connection, report_wait).await?;
-    let migrator = migrator();
-    let applied = list_applied(&mut connection).await?;
-    if let Some(changed) = find_changed(&migrator, &applied) {
-        return Err(sqlx::Error::from(changed).into());
+    let applied = AppliedMigrations::read(&mut connection).await?;
+    let newest = migrations.newest();
+    let mismatch = match migrations.find_changed(&applied) {
+        None => find_too_old(&mut connection, newest).await?,
+        changed => changed,
+    };
+    if let Some(mismatch) = mismatch {
+        return Err(sqlx::Error::from(mismatch).into());
     }
-    for migration in migrator.iter() {
-        // Outside a transaction, `CREATE INDEX CONCURRENTLY` blocks no statement and has to wait for running transactions.
-        set_lock_timeout(&mut connection, if migration.no_tx { "0" } else { LOCK_TIMEOUT }).await?;
-        if migration.no_tx {
-            drop_invalid_indexes(&mut connection).await?;
-        }
-        let migrated = migrator
-            .run_direct(Some(migration.version), &mut connection, false)
-            .await;
-        migrated.map_err(statement_error)?;
+    for migration in migrations.expanding().filter(|one| !applied.has(one)) {
+        run(&mut connection, migration).await?;
     }
     set_lock_timeout(&mut connection, LOCK_TIMEOUT).await?;
-    let newest = newest_version(&migrator);
-    install_functions_and_rights(&mut connection, is_newest(newest, &applied)).await?;
+    install_functions_and_rights(&mut connection, migrations.is_newest(&applied)).await?;
+    let mut deferred = None;
+    for (migration, required) in migrations.contracting().filter(|(one, _)| !applied.has(one)) {
+        deferred = required_program::require(&mut connection, migration.version, &required).await?;
+        if deferred.is_some() {
+            break;
+        }
+        run(&mut connection, migration).await?;
+    }
     // The lock ends with the connection.
     drop(connection);
     Ok(SchemaVersion {
         migration: newest,
         functions: FUNCTIONS.len(),
+        deferred,
     })
+}
+
+/// Runs a migration.
+async fn run(connection: &mut PgConnection, migration: &Migration) -> Result<(), sqlx::Error> {
+    // Outside a transaction, `CREATE INDEX CONCURRENTLY` blocks no statement and has to wait for running transactions.
+    set_lock_timeout(connection, if migration.no_tx { "0" } else { LOCK_TIMEOUT }).await?;
+    if migration.no_tx {
+        drop_invalid_indexes(connection).await?;
+    }
+    let mut migrator = Migrator::with_migrations(vec![migration.clone()]);
+    // The database has others.
+    migrator.set_ignore_missing(true).set_locking(false);
+    let migrated = migrator.run_direct(None, connection, false).await;
+    migrated.map_err(statement_error)
 }
 
 /// The error of the statement that failed, so that its SQLSTATE says whether a repetition can succeed.
@@ -160,23 +168,6 @@ fn statement_error(error: MigrateError) -> sqlx::Error {
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error,
         error => error.into(),
     }
-}
-
-fn newest_version(migrator: &Migrator) -> i64 {
-    let versions = migrator.iter().map(|migration| migration.version);
-    versions.max().unwrap_or_default()
-}
-
-/// Whether no newer version of the program has migrated the database.
-fn is_newest(newest: i64, applied: &[(i64, Vec<u8>)]) -> bool {
-    applied.iter().all(|(version, _)| *version <= newest)
-}
-
-fn migrator() -> Migrator {
-    let mut migrator = sqlx::migrate!("../../migrations");
-    // A newer version may have added migrations; they are compatible with this one.
-    migrator.set_ignore_missing(true).set_locking(false);
-    migrator
 }
 
 /// Drops what `CREATE INDEX CONCURRENTLY` leaves behind when it is killed: `IF NOT EXISTS` would take it for the index.
@@ -283,53 +274,30 @@ async fn has_rights(connection: &mut PgConnection) -> Result<bool, sqlx::Error> 
         .await
 }
 
-/// Lists the migrations that the database has run, by version, with their checksums.
-async fn list_applied(connection: &mut PgConnection) -> Result<Vec<(i64, Vec<u8>)>, sqlx::Error> {
-    let has_migrations: bool = sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL")
-        .fetch_one(&mut *connection)
-        .await?;
-    if !has_migrations {
-        return Ok(Vec::new());
-    }
-    sqlx::query_as("SELECT version, checksum FROM _sqlx_migrations WHERE success ORDER BY version")
-        .fetch_all(connection)
-        .await
-}
-
-/// Finds a migration of this program that the database has run with another text. The first one differs in a
-/// database that a version before the baseline has set up.
-fn find_changed(migrator: &Migrator, applied: &[(i64, Vec<u8>)]) -> Option<SchemaMismatch> {
-    let changed = applied.iter().find(|(version, checksum)| {
-        let mut migrations = migrator.iter();
-        migrations.any(|migration| migration.version == *version && *migration.checksum != **checksum)
-    });
-    changed.map(|(version, _)| match *version {
-        BASELINE => SchemaMismatch::BeforeBaseline,
-        version => SchemaMismatch::ChangedMigration(version),
-    })
-}
-
 /// Compares the database with the migrations and functions of this program, without changing it. Ignores what a newer version has
-/// added.
+/// added, and that it lacks migrations which remove something.
 ///
 /// # Errors
 /// [`sqlx::Error`] when the database does not answer.
 #[boxed]
 pub async fn find_mismatch(pool: &PgPool) -> Result<Option<SchemaMismatch>, sqlx::Error> {
     let mut connection = pool.acquire().await?;
-    let (migrator, applied) = (migrator(), list_applied(&mut connection).await?);
-    if let Some(changed) = find_changed(&migrator, &applied) {
+    let migrations = Migrations::of_program();
+    let applied = AppliedMigrations::read(&mut connection).await?;
+    if let Some(changed) = migrations.find_changed(&applied) {
         return Ok(Some(changed));
     }
-    let mut migrations = migrator.iter().map(|migration| migration.version);
-    if let Some(missing) = migrations.find(|version| applied.iter().all(|(applied, _)| applied != version)) {
-        return Ok(Some(SchemaMismatch::MissingMigration(missing)));
+    if let Some(missing) = migrations.expanding().find(|migration| !applied.has(migration)) {
+        return Ok(Some(SchemaMismatch::MissingMigration(missing.version)));
+    }
+    if let Some(too_old) = find_too_old(&mut connection, migrations.newest()).await? {
+        return Ok(Some(too_old));
     }
     if let Some(outdated) = list_outdated_functions(&mut connection).await?.into_iter().next() {
         return Ok(Some(SchemaMismatch::Function(outdated)));
     }
     // The rights of a newer version include those that this one needs.
-    let has_rights = !is_newest(newest_version(&migrator), &applied) || has_rights(&mut connection).await?;
+    let has_rights = !migrations.is_newest(&applied) || has_rights(&mut connection).await?;
     Ok((!has_rights).then_some(SchemaMismatch::Rights))
 }
 

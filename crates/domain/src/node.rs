@@ -13,6 +13,9 @@ pub struct NodeRow {
     pub incarnation: i64,
     /// Version of the program.
     pub version: String,
+    /// Last migration of the program, which it needs; `null` for a version that does not report it. A migration that removes something waits for
+    /// nodes of earlier programs.
+    pub migration: Option<i64>,
     /// Time of the last start.
     #[serde(with = "crate::timestamp")]
     pub started_at: OffsetDateTime,

@@ -88,6 +88,9 @@ pub(super) async fn prepare(database: &Database, expected: Environment) -> Resul
     check_environment(found, expected)?;
     let mismatch = database.run(|pool| async move { schema::find_mismatch(&pool).await });
     let mismatch = mismatch.await?;
+    if let Some(too_old @ SchemaMismatch::TooOld { .. }) = mismatch {
+        return Err(too_old.into());
+    }
     match expected {
         // The operator decides when the schema of a production database changes.
         Environment::Production => {

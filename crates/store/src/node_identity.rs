@@ -3,6 +3,7 @@
 //! A later start of the same node fences off this one at once. Other nodes may claim its stock after the lease ends, or on demand.
 
 use sqlx::PgPool;
+use vouchsafe_database::schema;
 
 /// How long a node keeps its stock after its last renewal. Seconds.
 pub const LEASE_S: i32 = 15;
@@ -17,10 +18,16 @@ pub struct NodeIdentity {
 }
 
 /// Takes the next incarnation of the node called `name`, and a lease.
+///
+/// # Errors
+/// [`schema::SchemaMismatch`] as [`sqlx::Error::Configuration`] when a migration has just removed what this program uses.
 pub(super) async fn start(pool: &PgPool, name: String) -> Result<NodeIdentity, sqlx::Error> {
+    let migration = schema::Migrations::of_program().newest();
     let incarnation = sqlx::query_scalar!(
-        "INSERT INTO nodes AS n (node, incarnation, lease_until, renewed_at, latest_clock, version, started_at)
-         VALUES ($1, 1, clock_timestamp() + make_interval(secs => $2), clock_timestamp(), clock_timestamp(), $3, clock_timestamp())
+        "INSERT INTO nodes AS n (node, incarnation, lease_until, renewed_at, latest_clock, version, started_at,
+                                 program_migration, program_incarnation)
+         VALUES ($1, 1, clock_timestamp() + make_interval(secs => $2), clock_timestamp(), clock_timestamp(), $3, clock_timestamp(),
+                 $4, 1)
          ON CONFLICT (node) DO UPDATE
             SET incarnation = n.incarnation + 1,
                 lease_until = EXCLUDED.lease_until,
@@ -28,14 +35,25 @@ pub(super) async fn start(pool: &PgPool, name: String) -> Result<NodeIdentity, s
                 latest_clock = GREATEST(n.latest_clock, EXCLUDED.latest_clock),
                 version = EXCLUDED.version,
                 started_at = EXCLUDED.started_at,
-                wrapping_keys = NULL
+                wrapping_keys = NULL,
+                program_migration = EXCLUDED.program_migration,
+                program_incarnation = n.incarnation + 1
          RETURNING incarnation",
         name,
         f64::from(LEASE_S),
         env!("CARGO_PKG_VERSION"),
+        migration,
     );
     let incarnation = incarnation.fetch_one(pool).await?;
-    Ok(NodeIdentity { name, incarnation })
+    let node = NodeIdentity { name, incarnation };
+    // Read after the registration: a migration that found no node of this program may run from now on.
+    match schema::find_too_old(&mut *pool.acquire().await?, migration).await? {
+        None => Ok(node),
+        Some(too_old) => {
+            end_lease(pool, &node).await?;
+            Err(too_old.into())
+        }
+    }
 }
 
 /// Why an incarnation of a node is no longer the one in the database.

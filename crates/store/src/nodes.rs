@@ -36,6 +36,7 @@ impl Nodes {
             r#"SELECT n.node,
                       n.incarnation,
                       n.version,
+                      CASE WHEN n.program_incarnation = n.incarnation THEN n.program_migration END AS migration,
                       n.started_at,
                       is_lease_live_v1(n.lease_until, n.renewed_at) AS "is_live!",
                       n.renewed_at,

@@ -57,7 +57,7 @@ pub(super) fn monitoring() -> [Operation; monitoring::OPERATIONS.len()] {
             .ok("Actor.", actor_with_samples()),
         describe(monitoring::LIST_NODES, "The nodes of the deployment with lease, version and claimed stock, in byte order of their names.")
             .list("Page of nodes.", json!({
-                "node": "node-3f6a", "incarnation": 4, "version": "1.0.0-rc.1", "started_at": "2026-11-20T12:00:00.123456Z",
+                "node": "node-3f6a", "incarnation": 4, "version": "1.0.0-rc.1", "migration": 10, "started_at": "2026-11-20T12:00:00.123456Z",
                 "is_live": true, "renewed_at": "2026-11-20T12:10:00.123456Z", "lease_until": "2026-11-20T12:10:15.123456Z",
                 "claimed_skus": 12, "claimed_chunks": 30,
             })),

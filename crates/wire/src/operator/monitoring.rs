@@ -96,6 +96,7 @@ operations! {
                 col("Node", "node"),
                 col("Live", "is_live"),
                 col("Version", "version"),
+                col("Migration", "migration"),
                 col("Started", "started_at").console_only(),
                 col("Starts of the node", "incarnation").at(6),
                 col("Lease until", "lease_until"),
