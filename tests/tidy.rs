@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests panic on failure")]
 
+#[path = "tidy/campaigns.rs"]
+mod campaigns;
 #[path = "tidy/lock_order.rs"]
 mod lock_order;
 #[path = "tidy/modules/mod.rs"]
@@ -97,6 +99,13 @@ fn reliability_page_lists_the_seeded_bugs() {
         missing.retain(|test| !path.ends_with(".rs") || !named_tests::defines(text, test));
     });
     assert_eq!(missing, [] as [&str; 0]);
+}
+
+#[test]
+fn reliability_page_has_the_totals_of_the_campaigns() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reliability/campaigns.jsonl");
+    let table = campaigns::table(&fs::read_to_string(file).unwrap());
+    assert_block_is_generated("docs/reliability.md", "campaigns", &table, "reliability_page");
 }
 
 #[test]

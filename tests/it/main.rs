@@ -122,6 +122,7 @@ mod single_reads;
 mod slow_readers;
 mod step_up;
 mod stock_reservations;
+mod strict_serialisability;
 mod suspended_commits;
 mod tls;
 mod trace_ids;
