@@ -6,7 +6,7 @@ use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use sha2::{Digest as _, Sha256};
 
 use crate::manifest::{ArchivedFile, FILE_NAME, FORMAT, Manifest, PARTIAL};
@@ -116,6 +116,18 @@ fn check_file(path: &Path, expected: &ArchivedFile) -> Result<(), ArchiveError> 
         ));
     }
     Ok(())
+}
+
+/// Reads the rows of a small file of an archive that was checked.
+pub(crate) fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, ArchiveError> {
+    let read = || {
+        let file = BufReader::new(File::open(path)?);
+        let lines = BufReader::new(MultiGzDecoder::new(file)).lines();
+        lines
+            .map(|line| Ok(serde_json::from_str(&line?)?))
+            .collect::<io::Result<_>>()
+    };
+    read().map_err(at(path))
 }
 
 fn hash_file(path: &Path) -> io::Result<(u64, String)> {

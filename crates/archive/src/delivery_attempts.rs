@@ -65,6 +65,7 @@ pub(crate) async fn remove(
             .ok_or(ArchiveError::Busy {
                 log: Log::DeliveryAttempts.name(),
                 month,
+                reason: "the partition of a day has readers",
             })?;
         if found != archived {
             return Err(ArchiveError::RowsDiffer {

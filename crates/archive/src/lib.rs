@@ -13,6 +13,7 @@
 
 mod check;
 mod delivery_attempts;
+mod events;
 mod file;
 mod manifest;
 mod month;
@@ -26,22 +27,25 @@ pub use self::run::{ArchivedMonth, Policy, RecordedArchive, archive, list_record
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use vouchsafe_database::error::StoreError;
 
 /// A log that can be archived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Log {
     DeliveryAttempts,
+    Events,
 }
 
 impl Log {
-    pub const ALL: [Self; 1] = [Self::DeliveryAttempts];
+    pub const ALL: [Self; 2] = [Self::DeliveryAttempts, Self::Events];
 
     /// The name in directories, manifests and `log_archives`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::DeliveryAttempts => "delivery_attempts",
+            Self::Events => "events",
         }
     }
 }
@@ -77,14 +81,23 @@ pub enum ArchiveError {
         found: i64,
         archived: i64,
     },
-    #[error("{log} of {month} has readers: the rest stays until the command is repeated")]
-    Busy { log: &'static str, month: Month },
+    #[error("{log} of {month}: {reason}. The rest stays until the command is repeated")]
+    Busy {
+        log: &'static str,
+        month: Month,
+        reason: &'static str,
+    },
 }
 
 impl From<sqlx::Error> for ArchiveError {
     fn from(error: sqlx::Error) -> Self {
         Self::Database(error.into())
     }
+}
+
+/// The JSON of a row, without line feeds.
+fn to_line(directory: &Path, row: &impl Serialize) -> Result<String, ArchiveError> {
+    serde_json::to_string(row).map_err(|error| at(directory)(error.into()))
 }
 
 /// Completes an I/O error with its path.

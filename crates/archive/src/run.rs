@@ -17,7 +17,7 @@ use vouchsafe_domain::audit_action::AuditAction;
 use crate::check::{CheckedArchive, check_archive};
 use crate::file::{create_directory, sync_directory, write_synced};
 use crate::manifest::{FILE_NAME, FORMAT, Manifest, PARTIAL};
-use crate::{ArchiveError, Log, Month, at, delivery_attempts};
+use crate::{ArchiveError, Log, Month, at, delivery_attempts, events};
 
 /// Key of the advisory lock of this command. Any otherwise unused number.
 const ARCHIVE_LOCK: i64 = 0x5653_6172_6368_0000;
@@ -117,6 +117,7 @@ async fn list_due(connection: &mut PgConnection, policy: Policy) -> Result<BTree
     let first_kept = Month::of(today.fetch_one(&mut *connection).await?).minus(policy.months);
     let mut months: BTreeSet<_> = match policy.log {
         Log::DeliveryAttempts => delivery_attempts::list_months(connection).await?,
+        Log::Events => events::list_months(connection).await?,
     }
     .into_iter()
     .collect();
@@ -166,7 +167,7 @@ async fn archive_month(
     }
     let archive = check_archive(&directory)?;
     if remove {
-        remove_month(connection, log, month, &archive).await?;
+        remove_month(connection, log, month, &directory, &archive).await?;
     }
     let sha256 = archive.sha256();
     let manifest = archive.manifest;
@@ -214,6 +215,7 @@ async fn write_archive(
     create_directory(&partial)?;
     let files = match log {
         Log::DeliveryAttempts => delivery_attempts::write(connection, month, &partial).await?,
+        Log::Events => events::write(connection, month, &partial).await?,
     };
     let identity = sqlx::query_scalar!(
         r#"SELECT format('%s %s', environment, to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')) AS "identity!"
@@ -282,8 +284,12 @@ async fn remove_month(
     connection: &mut PgConnection,
     log: Log,
     month: Month,
+    directory: &Path,
     archive: &CheckedArchive,
 ) -> Result<(), ArchiveError> {
+    if log == Log::Events {
+        events::check_removable(connection, month, directory).await?;
+    }
     let began = sqlx::query!(
         "UPDATE log_archives
             SET removal_began_at = COALESCE(removal_began_at, now())
@@ -295,6 +301,7 @@ async fn remove_month(
     began.execute(&mut *connection).await?;
     match log {
         Log::DeliveryAttempts => delivery_attempts::remove(connection, month, &archive.manifest).await?,
+        Log::Events => events::remove(connection, month, directory).await?,
     }
     let mut transaction = connection.begin().await?;
     let ended = sqlx::query!(

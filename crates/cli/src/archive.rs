@@ -31,7 +31,7 @@ pub enum Action {
     /// Archive the months of each log that are past its policy. A log without a policy stays as it is.
     #[command(after_help = examples![
         "vouchsafe archive write --to /var/lib/vouchsafe/archive --keep-delivery-attempts 1",
-        "vouchsafe archive write --to /var/lib/vouchsafe/archive --keep-delivery-attempts 1 --remove",
+        "vouchsafe archive write --to /var/lib/vouchsafe/archive --keep-events 3 --remove",
     ])]
     Write(WriteArgs),
     /// List the months that this database has archived, and removed.
@@ -56,6 +56,10 @@ pub struct WriteArgs {
     #[arg(long, env = "VOUCHSAFE_KEEP_DELIVERY_ATTEMPTS", value_name = "MONTHS", value_parser = clap::value_parser!(u16).range(1..=1_200))]
     keep_delivery_attempts: Option<u16>,
 
+    /// Months of events to keep in the database, besides the current one.
+    #[arg(long, env = "VOUCHSAFE_KEEP_EVENTS", value_name = "MONTHS", value_parser = clap::value_parser!(u16).range(2..=1_200))]
+    keep_events: Option<u16>,
+
     #[command(flatten)]
     database: DatabaseArgs,
 }
@@ -65,6 +69,7 @@ impl WriteArgs {
         let policies = Log::ALL.map(|log| {
             let months = match log {
                 Log::DeliveryAttempts => self.keep_delivery_attempts,
+                Log::Events => self.keep_events,
             };
             Some(Policy { log, months: months? })
         });

@@ -221,7 +221,7 @@ struct IndexedEventRow {
 /// The number before the first event in the feed of each partner.
 async fn feed_starts(pool: &PgPool, partners: &[PartnerId]) -> Result<Vec<i64>, sqlx::Error> {
     sqlx::query_scalar!(
-        r#"SELECT last_event_before_v1(a.partner_id, now() - make_interval(days => $2)) AS "number!"
+        r#"SELECT last_event_before_v2(a.partner_id, now() - make_interval(days => $2)) AS "number!"
            FROM unnest($1::uuid[]) WITH ORDINALITY AS a (partner_id, position)
           ORDER BY a.position"#,
         partners as _,

@@ -24,10 +24,11 @@ pub(super) const SCAN: Scan = scan! {
               WHERE (e.partner_id, e.number) >= (($1::text[])[1]::uuid, ($1::text[])[2]::bigint)
                 AND (e.partner_id, e.number) <= (($2::text[])[1]::uuid, ($2::text[])[2]::bigint)
          ), ",
-    "event.numbers": "a partner's events are numbered without gaps, and its feed has the last number" =>
-        "SELECT format('partner %s: event %s', partner_id, number)
+    "event.numbers": "a partner's events are numbered without gaps after those that are archived, and its feed has the last number" =>
+        "SELECT format('partner %s: event %s', e.partner_id, e.number)
            FROM e
-          WHERE is_new AND number <> COALESCE(next, 1)
+           LEFT JOIN event_horizons AS h ON h.partner_id = e.partner_id
+          WHERE e.is_new AND e.number <> COALESCE(e.next, h.removed_to + 1, 1)
           UNION ALL
          SELECT format('partner %s: no feed', e.partner_id)
            FROM (SELECT DISTINCT partner_id FROM e) AS e

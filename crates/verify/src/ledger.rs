@@ -34,6 +34,10 @@ pub(super) const SCAN: Scan = scan! {
                           AND d.currency = l.currency
                           AND d.sequence > CASE WHEN k.is_same THEN ($1::text[])[3]::bigint ELSE 0 END
                           AND d.sequence <= l.sequence
+                          AND d.sequence > COALESCE(
+                              (SELECT (h.debits ->> l.currency)::bigint FROM event_horizons AS h WHERE h.partner_id = l.partner_id LIMIT 1),
+                              0
+                             )
                           AND d.kind = 'DEBIT'
                         ORDER BY d.sequence DESC
                         LIMIT 1
@@ -223,7 +227,15 @@ pub(super) const SCAN: Scan = scan! {
           WHERE NOT EXISTS (SELECT FROM partners AS p WHERE p.partner_id = l.partner_id)",
     "event.order": "an order's events are numbered from 1 without gaps, and the order has the last number" =>
         "SELECT format('order %s: paid by entry %s, first event %s', order_id, l.sequence, e.number)
-           FROM (SELECT * FROM l WHERE is_new AND kind = 'DEBIT') AS l
+           FROM (
+                 SELECT l.*
+                   FROM l
+                   LEFT JOIN event_horizons AS h ON h.partner_id = l.partner_id
+                  WHERE l.is_new
+                    AND l.kind = 'DEBIT'
+                    -- The first events of earlier debits are archived.
+                    AND l.sequence > COALESCE((h.debits ->> l.currency)::bigint, 0)
+                ) AS l
            FULL JOIN first_events AS e USING (partner_id, currency, order_id)
           WHERE l.sequence IS NULL OR e.number IS NULL
           UNION ALL

@@ -34,7 +34,10 @@ pub(super) const SCAN: Scan = scan! {
                FROM payouts AS y
               WHERE y.partner_id > ($1::text[])[1]::uuid AND y.partner_id <= ($2::text[])[1]::uuid
          ), f AS MATERIALIZED (
-             SELECT f.*, e.last
+             SELECT f.*, COALESCE(
+                     e.last,
+                     (SELECT h.removed_to FROM event_horizons AS h WHERE h.partner_id = f.partner_id LIMIT 1)
+                    ) AS last
                FROM (
                      SELECT *
                        FROM feeds AS f

@@ -161,8 +161,8 @@ impl TimeRange {
         to: OffsetDateTime,
     ) -> Result<Self, sqlx::Error> {
         sqlx::query!(
-            r#"SELECT last_event_before_v1($1, s.from_at - interval '1 minute') AS "after!",
-                    last_event_before_v1($1, $4::timestamptz + interval '1 minute') AS "up_to!",
+            r#"SELECT last_event_before_v2($1, s.from_at - interval '1 minute') AS "after!",
+                    last_event_before_v2($1, $4::timestamptz + interval '1 minute') AS "up_to!",
                     s.from_at AS "from_at!"
                FROM (SELECT GREATEST($2, now() - make_interval(days => $3)) AS from_at) AS s"#,
             partner_id as _,

@@ -58,7 +58,7 @@ async fn find_first(
         // The bounds are computed once, and not for each event.
         let found = sqlx::query_scalar!(
             "SELECT e.number
-               FROM (SELECT last_event_before_v1($1, $3) AS first, last_event_before_v1($1, $4) AS last OFFSET 0) AS w
+               FROM (SELECT last_event_before_v2($1, $3) AS first, last_event_before_v2($1, $4) AS last OFFSET 0) AS w
               CROSS JOIN LATERAL (
                     SELECT *
                       FROM events AS e

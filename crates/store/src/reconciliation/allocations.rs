@@ -101,11 +101,32 @@ async fn count_due_day(connection: &mut PgConnection) -> Result<Option<Date>, sq
     Ok(due)
 }
 
+/// Whether events of the day may be archived and removed. Those of its first orders may be in the month before.
+async fn are_events_removed(connection: &mut PgConnection, day: Date) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (
+               SELECT
+                 FROM log_archives AS a
+                WHERE a.log = 'events' AND a.removal_began_at IS NOT NULL AND $1 <= (a.month + interval '1 month')::date
+              ) AS "are_removed!""#,
+        day,
+    )
+    .fetch_one(connection)
+    .await
+}
+
 /// Counts the allocations of a day, in place of the previous counts. Waits for another node that counts a day.
 pub(super) async fn write_day(connection: &mut PgConnection, day: Date) -> Result<(), sqlx::Error> {
     sqlx::query!("SELECT pg_advisory_xact_lock($1)", ALLOCATIONS_LOCK)
         .execute(&mut *connection)
         .await?;
+    if are_events_removed(&mut *connection, day).await? {
+        // The day keeps its counts: it cannot be counted again.
+        return sqlx::query!("UPDATE reconciled_days SET requested_until = NULL WHERE day = $1", day)
+            .execute(connection)
+            .await
+            .map(drop);
+    }
     sqlx::query!("DELETE FROM reconciled_partners WHERE day = $1", day)
         .execute(&mut *connection)
         .await?;
@@ -119,8 +140,8 @@ pub(super) async fn write_day(connection: &mut PgConnection, day: Date) -> Resul
             SELECT DISTINCT e.partner_id, e.order_id
               FROM feeds AS f
              CROSS JOIN LATERAL (
-                    SELECT last_event_before_v1(f.partner_id, $4) AS before_first,
-                           last_event_before_v1(f.partner_id, $5) AS last
+                    SELECT last_event_before_v2(f.partner_id, $4) AS before_first,
+                           last_event_before_v2(f.partner_id, $5) AS last
                    ) AS r
               JOIN events AS e
                 ON e.partner_id = f.partner_id

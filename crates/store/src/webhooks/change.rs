@@ -146,7 +146,7 @@ pub(super) async fn set_enabled(
     }
     sqlx::query!(
         "UPDATE webhook_progress
-            SET cursor = GREATEST(cursor, last_event_before_v1($1, now() - interval '24 hours'))
+            SET cursor = GREATEST(cursor, last_event_before_v2($1, now() - interval '24 hours'))
           WHERE partner_id = $1 AND webhook_id = $2",
         partner_id as _,
         webhook_id as _,
