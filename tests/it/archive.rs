@@ -76,6 +76,19 @@ async fn archive_is_written_listed_verified_and_removed() {
         "{stdout}"
     );
 
+    let (code, stdout, stderr) = run(&[
+        "write",
+        "--to",
+        directory,
+        "--keep-events",
+        "2",
+        "--keep-audit-log",
+        "2",
+        "--remove",
+    ]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(stdout, "Nothing to archive: no month is past its policy.\n");
+
     fs::write(format!("{archive}/{day}.ndjson.gz"), "").unwrap();
     let (code, stdout, _) = run(&["verify", &archive]);
     assert_eq!(code, Some(1));

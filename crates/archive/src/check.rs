@@ -6,11 +6,11 @@ use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::IgnoredAny;
 use sha2::{Digest as _, Sha256};
 
 use crate::manifest::{ArchivedFile, FILE_NAME, FORMAT, Manifest, PARTIAL};
-use crate::{ArchiveError, at};
+use crate::{ArchiveError, Log, at, audit_log, damaged};
 
 /// An archive whose files are as its manifest says.
 #[derive(Debug)]
@@ -89,6 +89,9 @@ pub fn check_archive(directory: &Path) -> Result<CheckedArchive, ArchiveError> {
             ));
         }
     }
+    if manifest.log == Log::AuditLog.name() {
+        audit_log::check(directory)?;
+    }
     Ok(CheckedArchive {
         manifest,
         digest: Sha256::digest(&text).into(),
@@ -118,18 +121,6 @@ fn check_file(path: &Path, expected: &ArchivedFile) -> Result<(), ArchiveError> 
     Ok(())
 }
 
-/// Reads the rows of a small file of an archive that was checked.
-pub(crate) fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, ArchiveError> {
-    let read = || {
-        let file = BufReader::new(File::open(path)?);
-        let lines = BufReader::new(MultiGzDecoder::new(file)).lines();
-        lines
-            .map(|line| Ok(serde_json::from_str(&line?)?))
-            .collect::<io::Result<_>>()
-    };
-    read().map_err(at(path))
-}
-
 fn hash_file(path: &Path) -> io::Result<(u64, String)> {
     let mut file = BufReader::new(File::open(path)?);
     let mut hash = Sha256::new();
@@ -143,12 +134,5 @@ fn hash_file(path: &Path) -> io::Result<(u64, String)> {
         let length = chunk.len();
         bytes += length as u64;
         file.consume(length);
-    }
-}
-
-fn damaged(path: &Path, reason: String) -> ArchiveError {
-    ArchiveError::Damaged {
-        path: path.to_owned(),
-        reason,
     }
 }

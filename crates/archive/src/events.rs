@@ -12,8 +12,7 @@ use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 use vouchsafe_domain::event::EventBundle;
 
-use crate::check::read_lines;
-use crate::file::LineWriter;
+use crate::file::{LineWriter, read_lines};
 use crate::manifest::ArchivedFile;
 use crate::{ArchiveError, Log, Month, to_line};
 

@@ -1,13 +1,15 @@
-//! Files of an archive: compressed lines that are hashed while they are written, and synced.
+//! Files of an archive: compressed lines that are hashed while they are written, and synced; reading them.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
+use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use futures_util::{Stream, StreamExt as _};
+use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
 use crate::manifest::ArchivedFile;
@@ -99,6 +101,18 @@ impl Write for HashingWriter {
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
+}
+
+/// Reads the rows of a small file of an archive that was checked.
+pub(crate) fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, ArchiveError> {
+    let read = || {
+        let file = BufReader::new(File::open(path)?);
+        let lines = BufReader::new(MultiGzDecoder::new(file)).lines();
+        lines
+            .map(|line| Ok(serde_json::from_str(&line?)?))
+            .collect::<io::Result<_>>()
+    };
+    read().map_err(at(path))
 }
 
 /// Writes a small file. It is on disk then.

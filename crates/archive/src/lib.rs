@@ -11,6 +11,7 @@
 //!
 //! From the moment that a removal is recorded the files are the only copy of the rows: nothing writes them again.
 
+mod audit_log;
 mod check;
 mod delivery_attempts;
 mod events;
@@ -22,7 +23,7 @@ mod run;
 pub use self::check::{CheckedArchive, check_archive, list_archives};
 pub use self::manifest::{ArchivedFile, Manifest};
 pub use self::month::Month;
-pub use self::run::{ArchivedMonth, Policy, RecordedArchive, archive, list_recorded};
+pub use self::run::{ArchivedMonth, Policy, RecordedArchive, Removal, archive, list_recorded};
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,10 +36,11 @@ use vouchsafe_database::error::StoreError;
 pub enum Log {
     DeliveryAttempts,
     Events,
+    AuditLog,
 }
 
 impl Log {
-    pub const ALL: [Self; 2] = [Self::DeliveryAttempts, Self::Events];
+    pub const ALL: [Self; 3] = [Self::DeliveryAttempts, Self::Events, Self::AuditLog];
 
     /// The name in directories, manifests and `log_archives`.
     #[must_use]
@@ -46,6 +48,7 @@ impl Log {
         match self {
             Self::DeliveryAttempts => "delivery_attempts",
             Self::Events => "events",
+            Self::AuditLog => "audit_log",
         }
     }
 }
@@ -58,6 +61,10 @@ pub enum ArchiveError {
     File(PathBuf, #[source] io::Error),
     #[error("{}: {reason}", .path.display())]
     Damaged { path: PathBuf, reason: String },
+    #[error(
+        "the removal from the audit log needs the master key: set VOUCHSAFE_MASTER_KEY_FILE, as for the service"
+    )]
+    NoKey,
     #[error("another `vouchsafe archive` of this database runs")]
     Locked,
     #[error(
@@ -98,6 +105,13 @@ impl From<sqlx::Error> for ArchiveError {
 /// The JSON of a row, without line feeds.
 fn to_line(directory: &Path, row: &impl Serialize) -> Result<String, ArchiveError> {
     serde_json::to_string(row).map_err(|error| at(directory)(error.into()))
+}
+
+fn damaged(path: &Path, reason: String) -> ArchiveError {
+    ArchiveError::Damaged {
+        path: path.to_owned(),
+        reason,
+    }
 }
 
 /// Completes an I/O error with its path.

@@ -13,11 +13,12 @@ use vouchsafe_database::boxed;
 use vouchsafe_database::database::connect;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::audit_action::AuditAction;
+use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 
 use crate::check::{CheckedArchive, check_archive};
 use crate::file::{create_directory, sync_directory, write_synced};
 use crate::manifest::{FILE_NAME, FORMAT, Manifest, PARTIAL};
-use crate::{ArchiveError, Log, Month, at, delivery_attempts, events};
+use crate::{ArchiveError, Log, Month, at, audit_log, delivery_attempts, events};
 
 /// Key of the advisory lock of this command. Any otherwise unused number.
 const ARCHIVE_LOCK: i64 = 0x5653_6172_6368_0000;
@@ -31,6 +32,13 @@ pub struct Policy {
     pub log: Log,
     /// Whole months before the current one, by the database's clock.
     pub months: u16,
+}
+
+/// What the removal of archived rows needs.
+#[derive(Debug, Default)]
+pub struct Removal {
+    /// Signs what stays of the audit log.
+    pub checkpoint_key: Option<CheckpointKey>,
 }
 
 /// A month of a log that is archived.
@@ -79,7 +87,7 @@ pub async fn list_recorded(options: &PgConnectOptions) -> Result<Vec<RecordedArc
     Ok(recorded)
 }
 
-/// Archives each month that is past its policy into a directory of its own below `to`, the oldest first, and with `remove` removes it from the
+/// Archives each month that is past its policy into a directory of its own below `to`, the oldest first, and with a `removal` removes it from the
 /// database. `report` is called after each.
 ///
 /// # Errors
@@ -89,7 +97,7 @@ pub async fn archive(
     options: &PgConnectOptions,
     policies: &[Policy],
     to: &Path,
-    remove: bool,
+    removal: Option<Removal>,
     report: &mut (dyn FnMut(&ArchivedMonth) + Send),
 ) -> Result<Vec<ArchivedMonth>, ArchiveError> {
     let mut connection = connect(&options.clone().options(SETTINGS)).await?;
@@ -101,7 +109,7 @@ pub async fn archive(
     let mut archived = Vec::new();
     for policy in policies {
         for month in list_due(&mut connection, *policy).await? {
-            let done = archive_month(&mut connection, policy.log, month, to, remove).await?;
+            let done = archive_month(&mut connection, policy.log, month, to, removal.as_ref()).await?;
             report(&done);
             archived.push(done);
         }
@@ -118,6 +126,7 @@ async fn list_due(connection: &mut PgConnection, policy: Policy) -> Result<BTree
     let mut months: BTreeSet<_> = match policy.log {
         Log::DeliveryAttempts => delivery_attempts::list_months(connection).await?,
         Log::Events => events::list_months(connection).await?,
+        Log::AuditLog => audit_log::list_months(connection).await?,
     }
     .into_iter()
     .collect();
@@ -142,7 +151,7 @@ async fn archive_month(
     log: Log,
     month: Month,
     to: &Path,
-    remove: bool,
+    removal: Option<&Removal>,
 ) -> Result<ArchivedMonth, ArchiveError> {
     let directory = to.join(format!("{}-{month}", log.name()));
     let recorded = find_record(connection, log, month).await?;
@@ -166,8 +175,8 @@ async fn archive_month(
         }
     }
     let archive = check_archive(&directory)?;
-    if remove {
-        remove_month(connection, log, month, &directory, &archive).await?;
+    if let Some(removal) = removal {
+        remove_month(connection, log, month, &directory, &archive, removal).await?;
     }
     let sha256 = archive.sha256();
     let manifest = archive.manifest;
@@ -178,7 +187,7 @@ async fn archive_month(
         bytes: manifest.bytes(),
         directory,
         manifest: sha256,
-        is_removed: remove,
+        is_removed: removal.is_some(),
     })
 }
 
@@ -216,6 +225,7 @@ async fn write_archive(
     let files = match log {
         Log::DeliveryAttempts => delivery_attempts::write(connection, month, &partial).await?,
         Log::Events => events::write(connection, month, &partial).await?,
+        Log::AuditLog => audit_log::write(connection, month, &partial).await?,
     };
     let identity = sqlx::query_scalar!(
         r#"SELECT format('%s %s', environment, to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')) AS "identity!"
@@ -286,9 +296,14 @@ async fn remove_month(
     month: Month,
     directory: &Path,
     archive: &CheckedArchive,
+    removal: &Removal,
 ) -> Result<(), ArchiveError> {
-    if log == Log::Events {
-        events::check_removable(connection, month, directory).await?;
+    let key = removal.checkpoint_key.as_ref();
+    match log {
+        Log::DeliveryAttempts => {}
+        Log::Events => events::check_removable(connection, month, directory).await?,
+        Log::AuditLog if key.is_none() => return Err(ArchiveError::NoKey),
+        Log::AuditLog => audit_log::check_removable(connection, month, directory).await?,
     }
     let began = sqlx::query!(
         "UPDATE log_archives
@@ -302,6 +317,10 @@ async fn remove_month(
     match log {
         Log::DeliveryAttempts => delivery_attempts::remove(connection, month, &archive.manifest).await?,
         Log::Events => events::remove(connection, month, directory).await?,
+        Log::AuditLog => {
+            let key = key.ok_or(ArchiveError::NoKey)?;
+            audit_log::remove(connection, month, directory, key).await?;
+        }
     }
     let mut transaction = connection.begin().await?;
     let ended = sqlx::query!(

@@ -148,6 +148,27 @@ pub async fn read_checkpoints(
     .await
 }
 
+/// Reads up to `limit` records of archived checkpoints from the number `first`, oldest first: hash and HMAC of the entries that stay.
+#[boxed]
+pub async fn read_archived_checkpoints(
+    connection: &mut PgConnection,
+    first: i64,
+    limit: usize,
+) -> Result<Vec<CheckpointRecord>, sqlx::Error> {
+    sqlx::query_as!(
+        CheckpointRecord,
+        r#"SELECT number, at, encode(hash, 'hex') AS "hash!", COALESCE(encode(mac, 'hex'), '') AS "mac!"
+             FROM archived_checkpoints
+            WHERE number >= $1
+            ORDER BY number
+            LIMIT $2"#,
+        first,
+        to_bigint(limit),
+    )
+    .fetch_all(connection)
+    .await
+}
+
 impl AuditLog {
     /// Lists up to `limit` checkpoints with a number below `before`, newest first. With `key`, compares each with its entries.
     #[boxed]
@@ -164,8 +185,12 @@ impl AuditLog {
                       s.entries[cardinality(s.entries)] AS "newest_audit_id!",
                       encode(s.hash, 'hex') AS "hash!",
                       COALESCE(encode(s.mac, 'hex'), '') AS "mac!",
-                      (t.existing = cardinality(s.entries)
-                       AND s.hash = sha256(COALESCE(b.hash, '') || convert_to(t.text, 'UTF8'))) IS TRUE AS "has_entries!"
+                      CASE
+                          -- Reads of codes are archived; the hash is that of the entries that stay.
+                          WHEN x.hash IS NOT NULL THEN x.hash = sha256(s.hash || convert_to(COALESCE(t.text, ''), 'UTF8'))
+                          ELSE (t.existing = cardinality(s.entries)
+                                AND s.hash = sha256(COALESCE(b.hash, '') || convert_to(t.text, 'UTF8'))) IS TRUE
+                      END AS "has_entries!"
                  FROM (
                       SELECT *
                         FROM audit_checkpoints
@@ -174,6 +199,7 @@ impl AuditLog {
                        LIMIT $2
                       ) AS s
                  LEFT JOIN audit_checkpoints AS b ON b.number = s.number - 1
+                 LEFT JOIN archived_checkpoints AS x ON x.number = s.number
                 CROSS JOIN LATERAL (
                       SELECT count(a.audit_id) AS existing, string_agg(a.text, E'\n' ORDER BY e.audit_id) AS text
                         FROM unnest(CASE WHEN $3 THEN s.entries ELSE '{}' END) AS e (audit_id)

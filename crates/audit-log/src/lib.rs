@@ -24,7 +24,7 @@ mod checkpoints;
 mod export;
 mod security_events;
 
-pub use checkpoints::{AuditCheckpoint, read_checkpoints};
+pub use checkpoints::{AuditCheckpoint, read_archived_checkpoints, read_checkpoints};
 pub use export::{EXPORT_LEASE_TIME, ExportContent, ExportLease, ExportLeaseOutcome};
 pub use security_events::ForgedGrant;
 pub use vouchsafe_domain::audit_log::AuditActor;

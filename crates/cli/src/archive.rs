@@ -6,13 +6,16 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
-use vouchsafe_archive::{ArchiveError, ArchivedMonth, Log, Policy, check_archive, list_archives};
+use vouchsafe_archive::{ArchiveError, ArchivedMonth, Log, Policy, Removal, check_archive, list_archives};
+use vouchsafe_kms::WrappingKeyArgs;
+use vouchsafe_store::keyring::KeyringError;
 use vouchsafe_wire::column::{Column, col};
 
 use super::database::DatabaseArgs;
 use super::examples::examples;
 use super::exit::UsageError;
 use super::output::format_field_table;
+use super::verify::load_mac_keys;
 use super::{CommandOutput, LocalService};
 
 const COLUMNS: [Column; 7] = [
@@ -60,6 +63,14 @@ pub struct WriteArgs {
     #[arg(long, env = "VOUCHSAFE_KEEP_EVENTS", value_name = "MONTHS", value_parser = clap::value_parser!(u16).range(2..=1_200))]
     keep_events: Option<u16>,
 
+    /// Months of the audit log whose reads of codes are kept in the database, besides the current one.
+    #[arg(long, env = "VOUCHSAFE_KEEP_AUDIT_LOG", value_name = "MONTHS", value_parser = clap::value_parser!(u16).range(2..=1_200))]
+    keep_audit_log: Option<u16>,
+
+    /// Keys with which the HMACs of what stays of the audit log are written.
+    #[command(flatten)]
+    keys: WrappingKeyArgs,
+
     #[command(flatten)]
     database: DatabaseArgs,
 }
@@ -70,6 +81,7 @@ impl WriteArgs {
             let months = match log {
                 Log::DeliveryAttempts => self.keep_delivery_attempts,
                 Log::Events => self.keep_events,
+                Log::AuditLog => self.keep_audit_log,
             };
             Some(Policy { log, months: months? })
         });
@@ -123,14 +135,26 @@ async fn write(args: WriteArgs, json: bool, local_service: &LocalService) -> any
         return Err(UsageError("no policy: set VOUCHSAFE_KEEP_… of a log".to_owned()).into());
     }
     let (to, remove) = (args.to.as_path(), args.remove);
+    let wrapping = args.database.load_wrapping_keys(&args.keys, local_service)?;
     let write = async |options| {
+        let removal = match (remove, wrapping.as_ref()) {
+            (false, _) => None,
+            (true, None) => Some(Removal::default()),
+            (true, Some(wrapping)) => match load_mac_keys(&options, wrapping).await {
+                Ok(keys) => Some(Removal {
+                    checkpoint_key: keys.map(|(checkpoint_key, _)| checkpoint_key),
+                }),
+                Err(KeyringError::Store(error)) => return Err(error),
+                Err(error) => return Ok(Err(error.into())),
+            },
+        };
         let mut report = |month: &ArchivedMonth| {
             // Standard error may be closed.
             drop(writeln!(io::stderr(), "archive: {}", describe(month)));
         };
-        match vouchsafe_archive::archive(&options, &policies, to, remove, &mut report).await {
+        match vouchsafe_archive::archive(&options, &policies, to, removal, &mut report).await {
             Err(ArchiveError::Database(error)) => Err(error),
-            done => Ok(done),
+            done => Ok(done.map_err(anyhow::Error::from)),
         }
     };
     let archived = args.database.run(local_service, "archive", write).await??;

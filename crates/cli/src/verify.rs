@@ -96,10 +96,13 @@ pub(super) async fn run(
     };
     let check = async |options| {
         // A key of another database is an error at once, and not after the hours of a check.
-        let keys = match load_mac_keys(&options, wrapping.as_ref()).await {
-            Ok(keys) => keys,
-            Err(KeyringError::Store(error)) => return Err(error),
-            Err(error) => return Ok(Err(error.into())),
+        let keys = match &wrapping {
+            None => None,
+            Some(wrapping) => match load_mac_keys(&options, wrapping).await {
+                Ok(keys) => keys,
+                Err(KeyringError::Store(error)) => return Err(error),
+                Err(error) => return Ok(Err(error.into())),
+            },
         };
         if args.standby
             && let Err(error) = report_replayed(&options).await?
@@ -165,13 +168,11 @@ async fn report_replayed(options: &PgConnectOptions) -> Result<anyhow::Result<()
     Ok(Ok(()))
 }
 
-async fn load_mac_keys(
+/// The keys of the HMACs in the database; `None` before its first start.
+pub(super) async fn load_mac_keys(
     options: &PgConnectOptions,
-    wrapping: Option<&WrappingKeys>,
+    wrapping: &WrappingKeys,
 ) -> Result<Option<(CheckpointKey, GrantKey)>, KeyringError> {
-    let Some(wrapping) = wrapping else {
-        return Ok(None);
-    };
     let mut connection = verify::connect(options).await?;
     let keys = keyring::load_mac_keys(&mut connection, wrapping).await?;
     connection.close().await?;

@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use sqlx::PgConnection;
 use vouchsafe_domain::audit_export::{CheckpointRecord, ExportLine, checkpoint_hash};
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
-use vouchsafe_store::{ExportContent, read_checkpoints};
+use vouchsafe_store::{ExportContent, read_archived_checkpoints, read_checkpoints};
 use vouchsafe_verify::Finding;
 
 /// Checkpoints per statement.
@@ -51,12 +51,29 @@ pub(super) async fn check(
             _ => break,
         }
     }
+    if let Some(macs) = &mut macs {
+        check_archived(connection, macs).await?;
+    }
     let mut findings = Vec::new();
     findings.extend(macs.map(|macs| macs.violations.into_finding()));
     if let Some(exported) = exported {
         findings.extend(exported.finish()?);
     }
     Ok(findings)
+}
+
+async fn check_archived(connection: &mut PgConnection, macs: &mut MacCheck) -> Result<(), sqlx::Error> {
+    let mut first = 1;
+    loop {
+        let records = read_archived_checkpoints(connection, first, PAGE).await?;
+        for record in &records {
+            macs.check_archived(record);
+        }
+        match records.last() {
+            Some(last) if records.len() == PAGE => first = last.number + 1,
+            _ => return Ok(()),
+        }
+    }
 }
 
 struct Violations {
@@ -119,6 +136,20 @@ impl MacCheck {
         if !self.key.is_mac_of(mac, *number, *at, hash) {
             self.violations
                 .add(format!("checkpoint {number} has a wrong HMAC"));
+        }
+    }
+
+    /// The HMAC of what stays of an archived checkpoint has the negative number.
+    fn check_archived(&mut self, record: &CheckpointRecord) {
+        let CheckpointRecord {
+            number,
+            at,
+            hash,
+            mac,
+        } = record;
+        if !self.key.is_mac_of(mac, -number, *at, hash) {
+            self.violations
+                .add(format!("what stays of checkpoint {number} has a wrong HMAC"));
         }
     }
 }

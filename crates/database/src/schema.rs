@@ -59,6 +59,7 @@ const FUNCTIONS: &[(&str, &str)] = sql_functions![
     "quarantine_epoch_v1",
     "record_order_totals_v1",
     "remove_archived_events_v1",
+    "remove_archived_reads_v1",
     "retrieve_codes_v1",
     "unclaimable_stock_v1",
 ];

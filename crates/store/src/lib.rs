@@ -113,7 +113,7 @@ pub use transactions::Transactions;
 pub use vendors::{PutVendorOutcome, VendorConfig, VendorConfigs, VendorWithCredential};
 pub use vouchsafe_audit_log::{
     AuditActor, AuditCheckpoint, AuditLog, ChangedObjects, EXPORT_LEASE_TIME, ExportContent, ExportLease,
-    ExportLeaseOutcome, ForgedGrant, RecentChanges, read_checkpoints,
+    ExportLeaseOutcome, ForgedGrant, RecentChanges, read_archived_checkpoints, read_checkpoints,
 };
 pub use vouchsafe_database::connection_class::{ConnectionMetrics, ConnectionSettings};
 pub use vouchsafe_database::database::Database;

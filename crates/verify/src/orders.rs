@@ -308,6 +308,8 @@ pub(super) const SCAN: Scan = scan! {
                        COALESCE(first_retrieved_at, codes_retrieved_at), vouchers, at)
            FROM retrievals
           WHERE (at IS NULL OR (retrieved IS NOT NULL AND (vouchers IS NULL OR vouchers < retrieved)))
+            -- Entries of earlier reads are archived.
+            AND COALESCE(first_retrieved_at, codes_retrieved_at) > COALESCE((SELECT max(x.at) FROM archived_checkpoints AS x), '-infinity')
             AND NOT EXISTS (
                 SELECT FROM audit_log AS c WHERE c.at = first_retrieved_at AND c.action = 'stock.compare' OFFSET 0
                )",

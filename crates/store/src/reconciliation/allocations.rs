@@ -122,10 +122,13 @@ pub(super) async fn write_day(connection: &mut PgConnection, day: Date) -> Resul
         .await?;
     if are_events_removed(&mut *connection, day).await? {
         // The day keeps its counts: it cannot be counted again.
-        return sqlx::query!("UPDATE reconciled_days SET requested_until = NULL WHERE day = $1", day)
-            .execute(connection)
-            .await
-            .map(drop);
+        return sqlx::query!(
+            "UPDATE reconciled_days SET requested_until = NULL WHERE day = $1",
+            day
+        )
+        .execute(connection)
+        .await
+        .map(drop);
     }
     sqlx::query!("DELETE FROM reconciled_partners WHERE day = $1", day)
         .execute(&mut *connection)
