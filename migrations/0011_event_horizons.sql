@@ -1,3 +1,4 @@
+-- expand
 -- Where the events of a partner begin, if older ones are archived and removed. Written by `vouchsafe archive`, never by the service.
 CREATE TABLE event_horizons (
     partner_id uuid PRIMARY KEY,

@@ -1,3 +1,4 @@
+-- expand
 -- Checkpoints whose code reads are archived and removed from the audit log. The other entries stay, and stay provable: hash and HMAC.
 -- Written by `vouchsafe archive`, never by the service.
 CREATE TABLE archived_checkpoints (

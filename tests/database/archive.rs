@@ -2,6 +2,7 @@
 
 mod audit_log;
 mod events;
+mod reconciliation;
 
 use std::fs;
 use std::io::Read as _;

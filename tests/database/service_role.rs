@@ -41,7 +41,9 @@ async fn service_role_has_the_rights_of_every_checked_statement() {
             continue;
         }
         // `vouchsafe archive` runs as the owner.
-        let is_of_owner = !statement.starts_with('S') && statement.contains("log_archives");
+        let is_of_owner = ["INSERT INTO log_archives", "UPDATE log_archives"]
+            .iter()
+            .any(|write| statement.starts_with(write));
         match service.execute(AssertSqlSafe(explain)).await {
             Ok(_) if is_of_owner => refused.push(format!("the service may run {statement}")),
             Ok(_) => checked += 1,

@@ -2,10 +2,11 @@
 
 use std::fs;
 
+use hyper::Method;
 use serde_json::Value;
 use sqlx::{Connection as _, Executor as _, PgConnection};
 use tempfile::TempDir;
-use vouchsafe_test_harness::Instance;
+use vouchsafe_test_harness::{Instance, Operator, expect_error, expect_success, text_of};
 
 use crate::commands::{run_with, utf8};
 
@@ -96,4 +97,29 @@ async fn archive_is_written_listed_verified_and_removed() {
         stdout.starts_with("BROKEN") && stdout.contains("its hash"),
         "{stdout}"
     );
+}
+
+#[tokio::test]
+async fn archived_day_is_not_compared_again() {
+    let service = Instance::start();
+    let mut operator = Operator::of(&service);
+    let database = vouchsafe_private_postgres::find_running(service.data_dir()).unwrap();
+    let mut connection = PgConnection::connect_with(&database).await.unwrap();
+    let archived = "INSERT INTO log_archives (log, month, rows, bytes, manifest, removal_began_at)
+                    VALUES ('reconciliation', '2026-01-01', 0, 0, sha256(''), now())";
+    connection.execute(archived).await.unwrap();
+    let mut run = async |day: &str| {
+        let path = format!("/admin/v1/reconciliation/{day}/run");
+        operator.call_json(Method::POST, &path, "").await
+    };
+    let refused = run("2026-01-31").await;
+    expect_error(&refused, 422, "VALIDATION_FAILED");
+    assert!(text_of(&refused).contains("archived"), "{}", text_of(&refused));
+    expect_success(&run("2026-02-01").await, 202);
+    let requested = "SELECT count(*) FROM reconciled_days WHERE requested_until IS NOT NULL";
+    let requested: i64 = sqlx::query_scalar(requested)
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    assert!(requested <= 1, "the refused request is not queued: {requested}");
 }

@@ -18,6 +18,7 @@ mod events;
 mod file;
 mod manifest;
 mod month;
+mod reconciliation;
 mod run;
 
 pub use self::check::{CheckedArchive, check_archive, list_archives};
@@ -37,10 +38,16 @@ pub enum Log {
     DeliveryAttempts,
     Events,
     AuditLog,
+    Reconciliation,
 }
 
 impl Log {
-    pub const ALL: [Self; 3] = [Self::DeliveryAttempts, Self::Events, Self::AuditLog];
+    pub const ALL: [Self; 4] = [
+        Self::DeliveryAttempts,
+        Self::Events,
+        Self::AuditLog,
+        Self::Reconciliation,
+    ];
 
     /// The name in directories, manifests and `log_archives`.
     #[must_use]
@@ -49,6 +56,7 @@ impl Log {
             Self::DeliveryAttempts => "delivery_attempts",
             Self::Events => "events",
             Self::AuditLog => "audit_log",
+            Self::Reconciliation => "reconciliation",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Manifest of an archive: its files with their hashes.
 
 use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
 
 /// Name of the manifest in its archive.
 pub(crate) const FILE_NAME: &str = "manifest.json";
@@ -19,6 +20,9 @@ pub struct Manifest {
     pub log: String,
     /// `2026-08`, UTC.
     pub month: String,
+    /// Before the rows were read, by the database's clock.
+    #[serde(with = "time::serde::rfc3339")]
+    pub written_at: OffsetDateTime,
     /// Identity of the database.
     pub database: String,
     pub files: Vec<ArchivedFile>,

@@ -18,7 +18,7 @@ use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 use crate::check::{CheckedArchive, check_archive};
 use crate::file::{create_directory, sync_directory, write_synced};
 use crate::manifest::{FILE_NAME, FORMAT, Manifest, PARTIAL};
-use crate::{ArchiveError, Log, Month, at, audit_log, delivery_attempts, events};
+use crate::{ArchiveError, Log, Month, at, audit_log, delivery_attempts, events, reconciliation};
 
 /// Key of the advisory lock of this command. Any otherwise unused number.
 const ARCHIVE_LOCK: i64 = 0x5653_6172_6368_0000;
@@ -127,6 +127,7 @@ async fn list_due(connection: &mut PgConnection, policy: Policy) -> Result<BTree
         Log::DeliveryAttempts => delivery_attempts::list_months(connection).await?,
         Log::Events => events::list_months(connection).await?,
         Log::AuditLog => audit_log::list_months(connection).await?,
+        Log::Reconciliation => reconciliation::list_months(connection).await?,
     }
     .into_iter()
     .collect();
@@ -222,10 +223,13 @@ async fn write_archive(
     // Of an earlier run that was killed.
     remove_directory(&partial)?;
     create_directory(&partial)?;
+    let now = sqlx::query_scalar!(r#"SELECT clock_timestamp() AS "now!""#);
+    let written_at = now.fetch_one(&mut *connection).await?;
     let files = match log {
         Log::DeliveryAttempts => delivery_attempts::write(connection, month, &partial).await?,
         Log::Events => events::write(connection, month, &partial).await?,
         Log::AuditLog => audit_log::write(connection, month, &partial).await?,
+        Log::Reconciliation => reconciliation::write(connection, month, &partial).await?,
     };
     let identity = sqlx::query_scalar!(
         r#"SELECT format('%s %s', environment, to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')) AS "identity!"
@@ -236,6 +240,7 @@ async fn write_archive(
         program: env!("CARGO_PKG_VERSION").to_owned(),
         log: log.name().to_owned(),
         month: month.to_string(),
+        written_at,
         // None was served yet.
         database: identity.fetch_optional(connection).await?.unwrap_or_default(),
         files,
@@ -245,6 +250,7 @@ async fn write_archive(
         let found = check_archive(directory)?.manifest;
         let same_files = Manifest {
             program: found.program.clone(),
+            written_at: found.written_at,
             ..manifest
         };
         if found != same_files {
@@ -300,7 +306,7 @@ async fn remove_month(
 ) -> Result<(), ArchiveError> {
     let key = removal.checkpoint_key.as_ref();
     match log {
-        Log::DeliveryAttempts => {}
+        Log::DeliveryAttempts | Log::Reconciliation => {}
         Log::Events => events::check_removable(connection, month, directory).await?,
         Log::AuditLog if key.is_none() => return Err(ArchiveError::NoKey),
         Log::AuditLog => audit_log::check_removable(connection, month, directory).await?,
@@ -321,8 +327,13 @@ async fn remove_month(
             let key = key.ok_or(ArchiveError::NoKey)?;
             audit_log::remove(connection, month, directory, key).await?;
         }
+        // With its end, in one transaction.
+        Log::Reconciliation => {}
     }
     let mut transaction = connection.begin().await?;
+    if log == Log::Reconciliation {
+        reconciliation::remove(&mut transaction, month, &archive.manifest).await?;
+    }
     let ended = sqlx::query!(
         "UPDATE log_archives SET removed_at = now() WHERE log = $1 AND month = $2",
         log.name(),

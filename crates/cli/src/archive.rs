@@ -67,6 +67,10 @@ pub struct WriteArgs {
     #[arg(long, env = "VOUCHSAFE_KEEP_AUDIT_LOG", value_name = "MONTHS", value_parser = clap::value_parser!(u16).range(2..=1_200))]
     keep_audit_log: Option<u16>,
 
+    /// Months of reconciliation to keep in the database, besides the current one.
+    #[arg(long, env = "VOUCHSAFE_KEEP_RECONCILIATION", value_name = "MONTHS", value_parser = clap::value_parser!(u16).range(2..=1_200))]
+    keep_reconciliation: Option<u16>,
+
     /// Keys with which the HMACs of what stays of the audit log are written.
     #[command(flatten)]
     keys: WrappingKeyArgs,
@@ -82,6 +86,7 @@ impl WriteArgs {
                 Log::DeliveryAttempts => self.keep_delivery_attempts,
                 Log::Events => self.keep_events,
                 Log::AuditLog => self.keep_audit_log,
+                Log::Reconciliation => self.keep_reconciliation,
             };
             Some(Policy { log, months: months? })
         });

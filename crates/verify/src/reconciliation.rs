@@ -35,8 +35,18 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                    FROM reconciliations AS r
                   WHERE generated_at IS NOT NULL
                  ) AS r USING (vendor, day)
-          WHERE COALESCE(b.records, 0) IS DISTINCT FROM r.recorded
-             OR r.recorded <> r.compared - r.missing"
+          WHERE (
+                 COALESCE(b.records, 0) IS DISTINCT FROM r.recorded
+                 OR r.recorded <> r.compared - r.missing
+                )
+            -- The records of the month are archived.
+            AND NOT EXISTS (
+                SELECT
+                  FROM log_archives AS a
+                 WHERE a.log = 'reconciliation'
+                   AND a.month = date_trunc('month', day::timestamp)::date
+                   AND a.removed_at IS NOT NULL
+                )"
     ),
     invariant!(
         "reconciliation.orders",

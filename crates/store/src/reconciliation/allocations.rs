@@ -101,14 +101,14 @@ async fn count_due_day(connection: &mut PgConnection) -> Result<Option<Date>, sq
     Ok(due)
 }
 
-/// Whether events of the day may be archived and removed. Those of its first orders may be in the month before.
-async fn are_events_removed(connection: &mut PgConnection, day: Date) -> Result<bool, sqlx::Error> {
+/// Whether events of the day, which may be in the month before, or its counts may be archived and removed.
+async fn is_archived(connection: &mut PgConnection, day: Date) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT EXISTS (
                SELECT
                  FROM log_archives AS a
-                WHERE a.log = 'events' AND a.removal_began_at IS NOT NULL AND $1 <= (a.month + interval '1 month')::date
-              ) AS "are_removed!""#,
+                WHERE a.log IN ('events', 'reconciliation') AND a.removal_began_at IS NOT NULL AND $1 <= (a.month + interval '1 month')::date
+              ) AS "is_archived!""#,
         day,
     )
     .fetch_one(connection)
@@ -120,7 +120,7 @@ pub(super) async fn write_day(connection: &mut PgConnection, day: Date) -> Resul
     sqlx::query!("SELECT pg_advisory_xact_lock($1)", ALLOCATIONS_LOCK)
         .execute(&mut *connection)
         .await?;
-    if are_events_removed(&mut *connection, day).await? {
+    if is_archived(&mut *connection, day).await? {
         // The day keeps its counts: it cannot be counted again.
         return sqlx::query!(
             "UPDATE reconciled_days SET requested_until = NULL WHERE day = $1",
@@ -247,7 +247,14 @@ async fn find_allocations(pool: &PgPool, day: Date) -> Result<Option<DayAllocati
                   COALESCE((SELECT sum(vouchers_allocated) FROM reconciled_partners WHERE day = d.day), 0)::bigint
                     AS "vouchers_allocated!"
              FROM reconciled_days AS d
-            WHERE d.day = $1"#,
+            WHERE d.day = $1
+              AND NOT EXISTS (
+                  SELECT
+                    FROM log_archives AS a
+                   WHERE a.log = 'reconciliation'
+                     AND a.month = date_trunc('month', d.day::timestamp)::date
+                     AND a.removal_began_at IS NOT NULL
+                  )"#,
         day,
     );
     let totals = totals.fetch_optional(&mut *snapshot).await?;

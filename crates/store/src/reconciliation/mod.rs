@@ -114,6 +114,24 @@ impl Reconciliations {
             .await
     }
 
+    /// Whether the records and counts of a day are archived and removed: it cannot be compared again.
+    #[boxed]
+    pub async fn is_archived(&self, day: Date) -> Result<bool, StoreError> {
+        let archived = sqlx::query_scalar!(
+            r#"SELECT EXISTS (
+                   SELECT
+                     FROM log_archives AS a
+                    WHERE a.log = 'reconciliation'
+                      AND a.month = date_trunc('month', $1::date::timestamp)::date
+                      AND a.removal_began_at IS NOT NULL
+                  ) AS "is_archived!""#,
+            day,
+        );
+        self.0
+            .run(|pool| async move { archived.fetch_one(&pool).await })
+            .await
+    }
+
     /// Returns the database's clock, which defines the days.
     #[boxed]
     pub async fn database_time(&self) -> Result<OffsetDateTime, StoreError> {

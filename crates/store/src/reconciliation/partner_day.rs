@@ -37,9 +37,19 @@ async fn find_partner_day(
     let mut snapshot = pool
         .begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         .await?;
+    // The partner's counts of an archived month are gone: none is better than a wrong one.
     let generated_at = sqlx::query_scalar!(
-        "SELECT GREATEST((SELECT max(generated_at) FROM reconciliations WHERE day = $1),
-                         (SELECT generated_at FROM reconciled_days WHERE day = $1))",
+        "SELECT CASE
+                    WHEN NOT EXISTS (
+                         SELECT
+                           FROM log_archives AS a
+                          WHERE a.log = 'reconciliation'
+                            AND a.month = date_trunc('month', $1::date::timestamp)::date
+                            AND a.removal_began_at IS NOT NULL
+                        )
+                    THEN GREATEST((SELECT max(generated_at) FROM reconciliations WHERE day = $1),
+                                  (SELECT generated_at FROM reconciled_days WHERE day = $1))
+                END",
         day,
     );
     let Some(generated_at) = generated_at.fetch_one(&mut *snapshot).await? else {

@@ -81,6 +81,10 @@ async fn parse_started_day(service: &OperatorState, text: &str) -> Result<(Date,
     if day > now.date() {
         return Err(ApiError::invalid_field("date", "this day has not begun in UTC"));
     }
+    if service.store.reconciliations.is_archived(day).await? {
+        let message = "the records of this month are archived; its days cannot be compared again";
+        return Err(ApiError::invalid_field("date", message));
+    }
     Ok((day, now))
 }
 
