@@ -57,7 +57,14 @@ async fn run(database: &Database, to: &Path, remove: bool) -> Result<Vec<Archive
         log: Log::DeliveryAttempts,
         months: 1,
     };
-    archive(&database.options(), &[policy], to, removal(remove), &mut |_| {}).await
+    archive(
+        &database.options(),
+        policy,
+        to,
+        removal(remove).as_ref(),
+        &mut |_| {},
+    )
+    .await
 }
 
 fn removal(is_wanted: bool) -> Option<Removal> {

@@ -48,9 +48,16 @@ async fn archive_is_written_listed_verified_and_removed() {
     let (code, _, stderr) = run(&["write", "--to", directory]);
     assert_eq!(code, Some(2), "a policy is required: {stderr}");
     let write = ["write", "--to", directory, "--keep-delivery-attempts", "1"];
+    let archive = format!("{directory}/delivery_attempts-{month}");
+    fs::create_dir(&archive).unwrap();
+    let (code, stdout, stderr) = run(&[&write[..], &["--keep-events", "2", "--json"]].concat());
+    assert_eq!(code, Some(1), "a directory is in the way: {stdout}");
+    assert!(stderr.contains(&archive), "{stderr}");
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(report["errors"].as_array().map(Vec::len), Some(1), "{report}");
+    fs::remove_dir(&archive).unwrap();
     let (code, stdout, stderr) = run(&write);
     assert_eq!(code, Some(0), "{stderr}");
-    let archive = format!("{directory}/delivery_attempts-{month}");
     assert_eq!(
         stdout,
         format!("delivery_attempts {month}: 1 rows archived in {archive}\n")

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{Connection as _, PgConnection};
+use sqlx::{Connection as _, Executor as _, PgConnection};
 use time::OffsetDateTime;
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
 use vouchsafe_database::boxed;
@@ -87,17 +87,17 @@ pub async fn list_recorded(options: &PgConnectOptions) -> Result<Vec<RecordedArc
     Ok(recorded)
 }
 
-/// Archives each month that is past its policy into a directory of its own below `to`, the oldest first, and with a `removal` removes it from the
-/// database. `report` is called after each.
+/// Archives each month of a log that is past its policy into a directory of its own below `to`, the oldest first, and with a `removal` removes it
+/// from the database. `report` is called after each.
 ///
 /// # Errors
 /// [`ArchiveError`]: months before stay archived. A removal that has begun continues with the next call.
 #[boxed]
 pub async fn archive(
     options: &PgConnectOptions,
-    policies: &[Policy],
+    policy: Policy,
     to: &Path,
-    removal: Option<Removal>,
+    removal: Option<&Removal>,
     report: &mut (dyn FnMut(&ArchivedMonth) + Send),
 ) -> Result<Vec<ArchivedMonth>, ArchiveError> {
     let mut connection = connect(&options.clone().options(SETTINGS)).await?;
@@ -105,16 +105,27 @@ pub async fn archive(
     if !locked.fetch_one(&mut connection).await? {
         return Err(ArchiveError::Locked);
     }
+    let archived = archive_months(&mut connection, policy, to, removal, report).await;
+    // Also after a failure: the server may notice the end of the connection later than the next log begins.
+    drop(connection.execute("SELECT pg_advisory_unlock_all()").await);
+    drop(connection.close().await);
+    archived
+}
+
+async fn archive_months(
+    connection: &mut PgConnection,
+    policy: Policy,
+    to: &Path,
+    removal: Option<&Removal>,
+    report: &mut (dyn FnMut(&ArchivedMonth) + Send),
+) -> Result<Vec<ArchivedMonth>, ArchiveError> {
     create_directory(to)?;
     let mut archived = Vec::new();
-    for policy in policies {
-        for month in list_due(&mut connection, *policy).await? {
-            let done = archive_month(&mut connection, policy.log, month, to, removal.as_ref()).await?;
-            report(&done);
-            archived.push(done);
-        }
+    for month in list_due(connection, policy).await? {
+        let done = archive_month(connection, policy.log, month, to, removal).await?;
+        report(&done);
+        archived.push(done);
     }
-    connection.close().await?;
     Ok(archived)
 }
 

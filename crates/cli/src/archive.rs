@@ -1,12 +1,12 @@
 //! `vouchsafe archive`: writes past months of logs to files and removes them from the database; checks archives without one.
 
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
 use vouchsafe_archive::{ArchiveError, ArchivedMonth, Log, Policy, Removal, check_archive, list_archives};
+use vouchsafe_domain::error_chain::describe_chain;
 use vouchsafe_kms::WrappingKeyArgs;
 use vouchsafe_store::keyring::KeyringError;
 use vouchsafe_wire::column::{Column, col};
@@ -16,7 +16,7 @@ use super::examples::examples;
 use super::exit::UsageError;
 use super::output::format_field_table;
 use super::verify::load_mac_keys;
-use super::{CommandOutput, LocalService};
+use super::{CommandOutput, LocalService, print_error};
 
 const COLUMNS: [Column; 7] = [
     col("Log", "log"),
@@ -153,24 +153,32 @@ async fn write(args: WriteArgs, json: bool, local_service: &LocalService) -> any
                 Err(error) => return Ok(Err(error.into())),
             },
         };
-        let mut report = |month: &ArchivedMonth| {
-            // Standard error may be closed.
-            drop(writeln!(io::stderr(), "archive: {}", describe(month)));
-        };
-        match vouchsafe_archive::archive(&options, &policies, to, removal, &mut report).await {
-            Err(ArchiveError::Database(error)) => Err(error),
-            done => Ok(done.map_err(anyhow::Error::from)),
+        let mut report = |month: &ArchivedMonth| print_error(&format!("archive: {}", describe(month)));
+        let (mut archived, mut failures) = (Vec::new(), Vec::new());
+        for policy in &policies {
+            // A log that cannot be archived now does not keep the others.
+            match vouchsafe_archive::archive(&options, *policy, to, removal.as_ref(), &mut report).await {
+                Ok(months) => archived.extend(months),
+                Err(ArchiveError::Database(error)) => return Err(error),
+                Err(error) => failures.push(describe_chain(&error)),
+            }
         }
+        Ok(anyhow::Ok((archived, failures)))
     };
-    let archived = args.database.run(local_service, "archive", write).await??;
-    Ok(CommandOutput::from(if json {
-        json!({ "archives": archived }).to_string()
+    let (archived, failures) = args.database.run(local_service, "archive", write).await??;
+    for failure in &failures {
+        print_error(&format!("vouchsafe: {failure}"));
+    }
+    let succeeded = failures.is_empty();
+    let text = if json {
+        json!({ "archives": archived, "errors": failures }).to_string()
     } else {
         match archived.len() {
-            0 => "Nothing to archive: no month is past its policy.".to_owned(),
+            0 if succeeded => "Nothing to archive: no month is past its policy.".to_owned(),
             _ => archived.iter().map(describe).collect::<Vec<_>>().join("\n"),
         }
-    }))
+    };
+    Ok(CommandOutput { text, succeeded })
 }
 
 fn describe(month: &ArchivedMonth) -> String {
@@ -228,7 +236,7 @@ fn check(directory: PathBuf) -> Checked {
         Err(error) => Checked {
             directory,
             holds: false,
-            error: Some(vouchsafe_domain::error_chain::describe_chain(&error)),
+            error: Some(describe_chain(&error)),
             rows: None,
             manifest: None,
         },

@@ -68,7 +68,7 @@ async fn archive_log(
         log: Log::AuditLog,
         months: 2,
     };
-    archive(&database.options(), &[policy], to, removal, &mut |_| {}).await
+    archive(&database.options(), policy, to, removal.as_ref(), &mut |_| {}).await
 }
 
 async fn broken(database: &SeededDatabase) -> Vec<String> {

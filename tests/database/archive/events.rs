@@ -39,7 +39,14 @@ async fn archive_events(
         log: Log::Events,
         months: 2,
     };
-    archive(&database.options(), &[policy], to, removal(remove), &mut |_| {}).await
+    archive(
+        &database.options(),
+        policy,
+        to,
+        removal(remove).as_ref(),
+        &mut |_| {},
+    )
+    .await
 }
 
 async fn event_numbers(database: &SeededDatabase) -> Vec<i64> {

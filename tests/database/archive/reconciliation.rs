@@ -28,6 +28,7 @@ async fn database_with_old_day() -> SeededDatabase {
         UPDATE vendor_records SET day = day - interval '5 months';
         UPDATE reconciled_orders SET day = day - interval '5 months';
         UPDATE reconciled_partners SET day = day - interval '5 months';
+        UPDATE reconciled_batches SET day = day - interval '5 months';
         UPDATE reconciled_days SET day = day - interval '5 months', generated_at = generated_at - interval '5 months';
         UPDATE reconciliations SET day = day - interval '5 months', generated_at = generated_at - interval '5 months';
         UPDATE drifts SET day = day - interval '5 months'";
@@ -44,7 +45,14 @@ async fn archive_days(
         log: Log::Reconciliation,
         months: 2,
     };
-    archive(&database.options(), &[policy], to, removal(remove), &mut |_| {}).await
+    archive(
+        &database.options(),
+        policy,
+        to,
+        removal(remove).as_ref(),
+        &mut |_| {},
+    )
+    .await
 }
 
 async fn rows(database: &SeededDatabase) -> i64 {
@@ -69,9 +77,15 @@ async fn records_and_counts_are_archived_and_results_stay() {
     let to = TempDir::new().unwrap();
     let before = rows(&database).await;
     let written = archive_days(&database, to.path(), false).await.unwrap();
-    let lines = |table: &str| read_lines(&written[0].directory.join(format!("{table}.ndjson.gz")));
+    let lines = |table: &str| -> Vec<_> {
+        let files = written
+            .iter()
+            .map(|month| month.directory.join(format!("{table}.ndjson.gz")));
+        files.flat_map(|file| read_lines(&file)).collect()
+    };
     let archived: usize = TABLES.iter().map(|table| lines(table).len()).sum();
-    assert_eq!((archived as i64, rows(&database).await), (before, before));
+    let archived = i64::try_from(archived).unwrap();
+    assert_eq!((archived, rows(&database).await), (before, before));
     assert_eq!(lines("vendor_records")[0]["reference"], "A-1");
 
     let store = PgStore::open(database.options(), Handle::current());
