@@ -97,7 +97,7 @@ async fn archived_events_are_removed_and_all_invariants_hold() {
         assert_eq!(broken(&database, rows).await, [""; 0], "in ranges of {rows} rows");
     }
 
-    // The feed begins after them.
+    // The feed begins after them, also with pages that are smaller than the gap.
     let store = PgStore::open(database.options(), Handle::current());
     let node = PgNode::start(&store.database, "node-1".to_owned()).await.unwrap();
     let partners: uuid::Uuid = sqlx::query_scalar("SELECT partner_id FROM feeds")
@@ -105,12 +105,11 @@ async fn archived_events_are_removed_and_all_invariants_hold() {
         .await
         .unwrap();
     let page = node
-        .read_feed(PartnerId::from_uuid(partners), FeedPosition::Oldest, 100)
+        .read_feed(PartnerId::from_uuid(partners), FeedPosition::Oldest, 2)
         .await
         .unwrap()
         .unwrap();
     assert_eq!(page.events.first().map(|event| event.number), Some(numbers[2]));
-    assert!(!page.has_more);
 
     // What is missing after them is still found.
     execute_as_superuser(
