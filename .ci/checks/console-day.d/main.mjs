@@ -127,6 +127,8 @@ try {
   const page = `/partners/${partner_id}`;
   await confirmed("ann", page, "allowlist", { allowlist: "127.0.0.0/8" });
   storeCredential(await confirmed("ann", page, "issue", {}));
+  await confirmed("ann", page, "caps", { caps: true, "caps.pending_orders": "40", "caps.spend_per_day": "USD 5000.00\nEUR 4000" });
+  assert.match(await open("ben", page), /40/);
   const first = valueAfter(created, "Credential ID");
   assert.match(await send("ann", page, "revoke", {}, first), /The credential was revoked/);
   const found = await open("ben", "/partners?name=day");

@@ -1,11 +1,15 @@
 //! Forms: the inputs of a change, and the request of the operator API that a submitted form makes.
 
+mod field_markup;
+
 use maud::{Markup, html};
 
+use self::field_markup::render_field;
 use crate::api::{ApiBody, ApiRequest, Refusal};
-use crate::input_value::{parse, text_of};
+use crate::field::{Field, FieldKind, fields};
+use crate::input_value::{group, parse, text_of};
 use crate::json::Json;
-use crate::page::{Action, Input, InputKind};
+use crate::page::Action;
 use crate::template::{self, Params};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operation::Method;
@@ -37,12 +41,8 @@ impl Submission {
     }
 
     fn find(&self, name: &str) -> Option<&str> {
-        self.find_untrimmed(name).map(str::trim)
-    }
-
-    fn find_untrimmed(&self, name: &str) -> Option<&str> {
         let found = self.values.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.as_str())
+        found.map(|(_, value)| value.trim())
     }
 
     /// `None`: a program sent the form.
@@ -50,10 +50,36 @@ impl Submission {
         self.find(FORM_ID).filter(|id| id.len() <= MAX_FORM_ID)
     }
 
+    /// What was typed into a field: of a group its JSON.
+    fn typed(&self, field: &Field) -> String {
+        match &field.kind {
+            FieldKind::Group(_) => self.value(field).unwrap_or(Json::Null).to_string(),
+            FieldKind::Choices(_) => {
+                let chosen = self.values.iter().filter(|(name, _)| *name == field.name);
+                chosen
+                    .map(|(_, value)| value.trim())
+                    .collect::<Vec<_>>()
+                    .join("\n")
+            }
+            _ => self.get(&field.name).to_owned(),
+        }
+    }
+
+    /// The JSON of a field; `None` if it is omitted.
+    fn value(&self, field: &Field) -> Option<Json> {
+        match &field.kind {
+            FieldKind::Group(parts) => {
+                let is_set = !field.is_nullable || !self.get(&field.name).is_empty();
+                Some(group(is_set, parts, |part| self.value(part)))
+            }
+            _ => parse(field, &self.typed(field)),
+        }
+    }
+
     /// Whether the operator changed the value that the form began with.
-    fn is_changed(&self, input: &Input) -> bool {
-        let before = self.find(&format!("{BEFORE}{}", input.name));
-        before.is_none_or(|before| !is_same_text(before, self.get(input.name)))
+    fn is_changed(&self, field: &Field) -> bool {
+        let before = self.find(&format!("{BEFORE}{}", field.name));
+        before.is_none_or(|before| !is_same_text(before, &self.typed(field)))
     }
 }
 
@@ -62,22 +88,18 @@ fn is_same_text(left: &str, right: &str) -> bool {
     left.trim().replace("\r\n", "\n") == right.trim().replace("\r\n", "\n")
 }
 
-/// The inputs whose value another operator has changed since the form was shown, and that the form would change back; each with the
+/// The fields whose value another operator has changed since the form was shown, and that the form would change back; each with the
 /// value of now.
-pub(crate) fn conflicts(
-    action: &Action,
-    submission: &Submission,
-    object: &Json,
-) -> Vec<(&'static str, String)> {
-    let prefilled = action.inputs.iter().filter(|input| input.is_prefilled);
+pub(crate) fn conflicts(action: &Action, submission: &Submission, object: &Json) -> Vec<(String, String)> {
+    let prefilled = fields(action).into_iter().filter(|field| field.is_prefilled);
     prefilled
-        .filter_map(|input| {
-            let before = submission.find(&format!("{BEFORE}{}", input.name))?;
-            let now = text_of(input, object.get(input.name));
-            let is_sent = matches!(action.method(), Method::Put) || submission.is_changed(input);
+        .filter_map(|field| {
+            let before = submission.find(&format!("{BEFORE}{}", field.name))?;
+            let now = text_of(&field, object.get(&field.name));
+            let is_sent = matches!(action.method(), Method::Put) || submission.is_changed(&field);
             let is_conflict =
-                is_sent && !is_same_text(before, &now) && !is_same_text(submission.get(input.name), &now);
-            is_conflict.then_some((input.label, now))
+                is_sent && !is_same_text(before, &now) && !is_same_text(&submission.typed(&field), &now);
+            is_conflict.then(|| (field.label.into_owned(), now))
         })
         .collect()
 }
@@ -103,20 +125,20 @@ pub(crate) fn request(action: &Action, params: &Params, submission: &Submission)
     }
     let mut file = None;
     // A change of some fields leaves the others as they are, also if another operator has changed them meanwhile.
-    let is_sent = |input: &&Input| {
-        !is_in_path(input.name)
+    let is_sent = |field: &Field| {
+        !is_in_path(&field.name)
             && (!matches!(action.method(), Method::Patch)
-                || !input.is_prefilled
-                || submission.is_changed(input))
+                || !field.is_prefilled
+                || submission.is_changed(field))
     };
-    for input in action.inputs.iter().filter(is_sent) {
-        match input.kind {
-            InputKind::Param => {
-                let value = template::find(params, input.name).unwrap_or_default();
-                body.set(input.name, Json::Text(value.to_owned()));
+    for field in fields(action).iter().filter(|field| is_sent(field)) {
+        match field.kind {
+            FieldKind::PageParameter => {
+                let value = template::find(params, &field.name).unwrap_or_default();
+                body.set(&field.name, Json::Text(value.to_owned()));
             }
-            InputKind::File(_) => {
-                let name = submission.get(input.name).to_ascii_lowercase();
+            FieldKind::File(_) => {
+                let name = submission.get(&field.name).to_ascii_lowercase();
                 let is_ndjson = [".ndjson", ".jsonl"].iter().any(|end| name.ends_with(end));
                 file = Some(if is_ndjson {
                     "application/x-ndjson"
@@ -125,8 +147,8 @@ pub(crate) fn request(action: &Action, params: &Params, submission: &Submission)
                 });
             }
             _ => {
-                if let Some(value) = parse(input, submission.get(input.name)) {
-                    body.set(input.name, value);
+                if let Some(value) = submission.value(field) {
+                    body.set(&field.name, value);
                 }
             }
         }
@@ -182,7 +204,8 @@ pub(crate) fn render(context: &FormContext<'_>, action: &Action, row: &Json, id:
     let failed = context.failed_form(action, row);
     let id = format!("{id}-{}", action.slug);
     let address = address(context.path, context.query, action);
-    let encoding = encoding(action);
+    let fields = fields(action);
+    let encoding = encoding(&fields);
     let has_file = encoding.is_some();
     html! {
         details.action open[failed.is_some()] {
@@ -196,8 +219,7 @@ pub(crate) fn render(context: &FormContext<'_>, action: &Action, row: &Json, id:
                 @for name in carried(action, context.params) {
                     input type="hidden" name=(name) value=[row.get(name).text()];
                 }
-                @let shown = action.inputs.iter().filter(|input| !matches!(input.kind, InputKind::Param));
-                @for input in shown { (render_input(input, failed, row, &id)) }
+                @for field in fields { (render_field(&field, failed, row.get(&field.name), &id, true)) }
                 button.primary type="submit" { (action.label) }
                 @if has_file { progress hidden max="100" value="0" aria-label="Sent" {} }
             }
@@ -213,112 +235,47 @@ pub(crate) fn render_resend(
     address: &str,
     submission: &Submission,
 ) -> Markup {
-    let (secrets, typed): (Vec<&Input>, Vec<&Input>) =
-        action.inputs.iter().partition(|input| input.kind.is_secret());
-    let typed = typed
-        .into_iter()
-        .filter(|input| !matches!(input.kind, InputKind::Param));
-    let typed = typed.flat_map(|input| {
-        let before = input.is_prefilled.then(|| format!("{BEFORE}{}", input.name));
-        before.into_iter().chain([input.name.to_owned()])
+    let fields = fields(action);
+    let (secrets, typed): (Vec<&Field>, Vec<&Field>) =
+        fields.iter().partition(|field| field.kind.is_secret());
+    // Each once, but for the choices of a field.
+    let typed = typed.into_iter().flat_map(|field| {
+        let before = field.is_prefilled.then(|| (format!("{BEFORE}{}", field.name), 1));
+        let parts = field.with_parts().into_iter().map(|part| match &part.kind {
+            FieldKind::Choices(choices) => (part.name.to_string(), choices.len()),
+            _ => (part.name.to_string(), 1),
+        });
+        before.into_iter().chain(parts)
     });
     let hidden = [FORM_ID].into_iter().chain(carried(action, params));
-    let names = hidden.map(str::to_owned).chain(typed);
-    let shown = names.filter_map(|name| submission.find_untrimmed(&name).map(|value| (value, name)));
+    let names = hidden.map(|name| (name.to_owned(), 1)).chain(typed);
+    let shown = names.flat_map(|(name, most)| {
+        let sent = submission.values.iter().filter(move |(known, _)| *known == name);
+        sent.take(most)
+    });
     html! {
-        form.sign-in method="post" action=(address) enctype=[encoding(action)] {
-            @for (value, name) in shown { input type="hidden" name=(name) value=(value); }
-            @for input in secrets { (render_input(input, None, &Json::Null, "again")) }
+        form.sign-in method="post" action=(address) enctype=[encoding(&fields)] {
+            @for (name, value) in shown { input type="hidden" name=(name) value=(value); }
+            @for field in secrets { (render_field(field, None, &Json::Null, "again", true)) }
             button type="submit" { (action.label) }
         }
     }
 }
 
-/// How a form with these inputs is encoded; `None`: as usual.
-fn encoding(action: &Action) -> Option<&'static str> {
-    let is_file = |input: &Input| matches!(input.kind, InputKind::File(_));
-    action.inputs.iter().any(is_file).then_some("multipart/form-data")
+/// How a form with these fields is encoded; `None`: as usual.
+fn encoding(fields: &[Field]) -> Option<&'static str> {
+    let is_file = |field: &Field| matches!(field.kind, FieldKind::File(_));
+    fields.iter().any(is_file).then_some("multipart/form-data")
 }
 
 /// The label of the file that a form lacks.
-pub(crate) fn missing_file(action: &Action, submission: &Submission) -> Option<&'static str> {
+pub(crate) fn missing_file(action: &Action, submission: &Submission) -> Option<String> {
     let is_missing =
-        |input: &&Input| matches!(input.kind, InputKind::File(_)) && submission.get(input.name).is_empty();
-    action.inputs.iter().find(is_missing).map(|input| input.label)
-}
-
-fn render_input(input: &Input, failed: Option<&FailedForm<'_>>, row: &Json, id: &str) -> Markup {
-    let id = format!("{id}-{}", input.name.replace('.', "-"));
-    let before = input.is_prefilled.then(|| text_of(input, row.get(input.name)));
-    let value = match failed {
-        Some(_) if input.kind.is_secret() => String::new(),
-        // Another operator may have changed what this one left alone.
-        Some(failed) if input.is_prefilled && !failed.submission.is_changed(input) => {
-            before.clone().unwrap_or_default()
-        }
-        Some(failed) => failed.submission.get(input.name).to_owned(),
-        None => before.clone().unwrap_or_default(),
-    };
-    let errors: Vec<_> = failed
-        .map(|failed| errors_of(failed.refusal, input.name))
-        .unwrap_or_default();
-    let [hint_id, error_id] = ["hint", "error"].map(|part| format!("{id}-{part}"));
-    let described = [
-        (!input.hint.is_empty()).then_some(hint_id.as_str()),
-        (!errors.is_empty()).then_some(error_id.as_str()),
-    ];
-    let described: Vec<_> = described.into_iter().flatten().collect();
-    let described = (!described.is_empty()).then(|| described.join(" "));
-    let invalid = (!errors.is_empty()).then_some("true");
-    let required = input.is_required && !matches!(input.kind, InputKind::Lines);
-    html! {
-        div.field {
-            @if let Some(before) = &before { input type="hidden" name={ (BEFORE) (input.name) } value=(before); }
-            @if let InputKind::Flag = input.kind {
-                label.flag {
-                    input id=(id) type="checkbox" name=(input.name) value="on" checked[!value.is_empty()] aria-describedby=[described];
-                    (input.label)
-                }
-            } @else {
-                label for=(id) { (input.label) @if !input.is_required { span.hint { " (optional)" } } }
-                @match input.kind {
-                    InputKind::Choice(choices) => {
-                        select id=(id) name=(input.name) aria-describedby=[described] aria-invalid=[invalid] {
-                            @for choice in choices() { option selected[choice == value] { (choice) } }
-                        }
-                    }
-                    InputKind::Paragraph | InputKind::Lines | InputKind::Json | InputKind::Rows => {
-                        textarea id=(id) name=(input.name) rows="3" required[required] autocomplete="off" spellcheck="false"
-                            aria-describedby=[described] aria-invalid=[invalid] { (value) }
-                    }
-                    InputKind::File(endings) => {
-                        input id=(id) type="file" name=(input.name) accept=(endings) required[required]
-                            aria-describedby=[described] aria-invalid=[invalid];
-                    }
-                    _ => {
-                        input id=(id) type=(if matches!(input.kind, InputKind::Secret) { "password" } else { "text" })
-                            inputmode=[matches!(input.kind, InputKind::Number).then_some("numeric")] name=(input.name) value=(value)
-                            required[required] autocomplete="off" spellcheck="false" aria-describedby=[described] aria-invalid=[invalid];
-                    }
-                }
-            }
-            @if !input.hint.is_empty() { p.hint id=(hint_id) { (input.hint) } }
-            @if !errors.is_empty() {
-                p.error id=(error_id) { (errors.join("; ")) @if input.kind.is_secret() { "; enter it again" } }
-            }
-        }
-    }
-}
-
-/// The messages about a field, its parts or its entries.
-fn errors_of<'a>(refusal: &'a Refusal, name: &str) -> Vec<&'a str> {
-    let is_about = |field: &str| {
-        field
-            .strip_prefix(name)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-    };
-    let details = refusal.details.iter().filter(|(field, _)| is_about(field));
-    details.map(|(_, message)| message.as_str()).collect()
+        |field: &Field| matches!(field.kind, FieldKind::File(_)) && submission.get(&field.name).is_empty();
+    fields(action)
+        .into_iter()
+        .find(is_missing)
+        .map(|field| field.label.into_owned())
 }
 
 /// The refusal above a page whose form it belongs to.

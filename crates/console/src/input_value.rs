@@ -4,44 +4,63 @@ use vouchsafe_wire::operator::stock::row::{DamagePolicy, VoucherFields};
 use vouchsafe_wire::operator::stock::voucher_list::{ListPurpose, VoucherList, read_whole};
 use vouchsafe_wire::operator::table::reader::Format;
 
+use crate::field::{Field, FieldKind};
 use crate::json::Json;
-use crate::page::{Input, InputKind};
 
-/// The JSON of an input; `None` if it is omitted. What does not parse is sent as text: the API says what it expects.
-pub(crate) fn parse(input: &Input, text: &str) -> Option<Json> {
+/// The JSON of a field without parts; `None` if it is omitted. What does not parse is sent as text: the API says what it expects.
+pub(crate) fn parse(field: &Field, text: &str) -> Option<Json> {
     let as_text = || Json::Text(text.to_owned());
-    if matches!(input.kind, InputKind::Flag) {
+    let is_sent = !text.is_empty() || field.is_required || field.is_prefilled;
+    match field.kind {
         // An operator may have cleared a flag that was set.
-        let is_sent = !text.is_empty() || input.is_required || input.is_prefilled;
-        return is_sent.then_some(Json::Bool(!text.is_empty()));
-    }
-    if matches!(input.kind, InputKind::Lines) && (input.is_required || input.is_nullable || !text.is_empty())
-    {
-        let lines = text
-            .split([',', '\n'])
-            .map(str::trim)
-            .filter(|line| !line.is_empty());
-        return Some(Json::List(
-            lines.map(|line| Json::Text(line.to_owned())).collect(),
-        ));
+        FieldKind::Flag => return is_sent.then_some(Json::Bool(!text.is_empty())),
+        FieldKind::Lines | FieldKind::Choices(_) if is_sent => {
+            let lines = entries(text).map(|line| Json::Text(line.to_owned()));
+            return Some(Json::List(lines.collect()));
+        }
+        FieldKind::Amounts if is_sent => return Some(parse_amounts(text)),
+        _ => {}
     }
     if text.is_empty() {
-        return match (input.is_nullable, input.is_required) {
+        return match (field.is_nullable, field.is_required) {
             (true, _) => Some(Json::Null),
             (false, true) => Some(as_text()),
             (false, false) => None,
         };
     }
-    Some(match input.kind {
-        InputKind::Number => parse_number(text).unwrap_or_else(as_text),
-        InputKind::Json => match Json::parse(text.as_bytes()) {
-            object @ Json::Object(_) => object,
-            _ => as_text(),
-        },
-        InputKind::Limit => parse_limit(text).unwrap_or_else(as_text),
-        InputKind::Rows => parse_rows(text),
+    Some(match field.kind {
+        FieldKind::Number => parse_number(text).unwrap_or_else(as_text),
+        FieldKind::Limit => parse_limit(text).unwrap_or_else(as_text),
+        FieldKind::Rows => parse_rows(text),
         _ => as_text(),
     })
+}
+
+/// The object of a group's fields; null if it is not set.
+pub(crate) fn group(is_set: bool, parts: &[Field], value: impl Fn(&Field) -> Option<Json>) -> Json {
+    if !is_set {
+        return Json::Null;
+    }
+    let values = parts
+        .iter()
+        .filter_map(|part| Some((part.key().to_owned(), value(part)?)));
+    Json::Object(values.collect())
+}
+
+fn entries(text: &str) -> impl Iterator<Item = &str> {
+    text.split([',', '\n'])
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty())
+}
+
+/// `USD 500.00` per line. The API names a currency without an amount.
+fn parse_amounts(text: &str) -> Json {
+    let mut amounts = Json::Object(Vec::new());
+    for entry in entries(text) {
+        let (currency, amount) = entry.split_once(char::is_whitespace).unwrap_or((entry, ""));
+        amounts.set(currency, Json::Text(amount.trim().to_owned()));
+    }
+    amounts
 }
 
 /// A whole number; JSON has none with leading zeros.
@@ -89,21 +108,42 @@ fn row_object(fields: &VoucherFields<'_>) -> Json {
     Json::Object(present.collect())
 }
 
-/// The text that an operator would type for a value.
-pub(crate) fn text_of(input: &Input, value: &Json) -> String {
-    match (input.kind, value) {
+/// The text that an operator would type for a value; of a group its JSON, as the form would send it.
+pub(crate) fn text_of(field: &Field, value: &Json) -> String {
+    match (&field.kind, value) {
+        (FieldKind::Group(_), value) => value_of(field, value).unwrap_or(Json::Null).to_string(),
         (_, Json::Null) => String::new(),
-        (InputKind::Flag, Json::Bool(value)) => if *value { "on" } else { "" }.to_owned(),
-        (InputKind::Lines, Json::List(entries)) => {
+        (FieldKind::Flag, Json::Bool(value)) => if *value { "on" } else { "" }.to_owned(),
+        (FieldKind::Choices(choices), Json::List(chosen)) => {
+            let is_chosen = |choice: &&str| chosen.iter().any(|entry| entry.text() == Some(choice));
+            let chosen = choices.iter().map(String::as_str).filter(is_chosen);
+            chosen.collect::<Vec<_>>().join("\n")
+        }
+        (FieldKind::Lines, Json::List(entries)) => {
             let lines: Vec<_> = entries.iter().filter_map(Json::text).collect();
             lines.join("\n")
         }
-        (InputKind::Limit, limit @ Json::Object(_)) => {
+        (FieldKind::Amounts, Json::Object(amounts)) => {
+            let line = |(currency, amount): &(String, Json)| Some(format!("{currency} {}", amount.text()?));
+            amounts.iter().filter_map(line).collect::<Vec<_>>().join("\n")
+        }
+        (FieldKind::Limit, limit @ Json::Object(_)) => {
             let part = |name| limit.get(name).text().unwrap_or_default();
             format!("{}/{}", part("quota"), part("window_s"))
         }
         (_, Json::Text(text) | Json::Number(text)) => text.clone(),
         (_, value) => value.to_string(),
+    }
+}
+
+/// What a form sends for a value that the operator leaves alone.
+fn value_of(field: &Field, value: &Json) -> Option<Json> {
+    match &field.kind {
+        FieldKind::Group(parts) => {
+            let is_set = !field.is_nullable || *value != Json::Null;
+            Some(group(is_set, parts, |part| value_of(part, value.get(part.key()))))
+        }
+        _ => parse(field, &text_of(field, value)),
     }
 }
 

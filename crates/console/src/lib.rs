@@ -4,7 +4,9 @@
 //! everything through [`AdminApi`], in the name of the signed-in operator. Pages work without script.
 
 mod api;
+mod body_schema;
 mod chart;
+mod field;
 mod form;
 mod input;
 mod input_value;

@@ -1,14 +1,17 @@
 //! Declarations of pages: what a page reads from the operator API and shows, how it filters a list, and what it changes.
 //!
 //! The pages are tables like those of the command line. They take methods, paths and roles from the
-//! operations of the wire format; a test compares parameters and fields with the OpenAPI document.
+//! operations of the wire format, and what a form asks for from their request types; a test compares parameters and fields of
+//! responses with the OpenAPI document.
 
+use utoipa::ToSchema;
 use vouchsafe_domain::operator::Role;
 pub(crate) use vouchsafe_wire::column::{Column, col};
 use vouchsafe_wire::operation::Method;
 use vouchsafe_wire::operator::operation::{Operation, Route};
 
-pub(crate) use crate::input::{AUDITED_REASON, Input, InputKind, REASON, labels};
+use crate::body_schema::BodySchema;
+pub(crate) use crate::input::{Input, REASON, labels};
 use crate::json::Json;
 use crate::template::{fill_parts, placeholders};
 
@@ -298,6 +301,8 @@ pub(crate) struct Action {
     pub(crate) label: &'static str,
     /// Placeholders are those of the page, fields of the object or row, and inputs.
     pub(crate) api: ApiTarget,
+    /// Schema of the body.
+    pub(crate) body: fn() -> BodySchema,
     pub(crate) inputs: &'static [Input],
     /// Fields of the body that no input changes, or objects that inputs fill, with their JSON.
     pub(crate) fixed: &'static [(&'static str, &'static str)],
@@ -318,27 +323,36 @@ pub(crate) enum Outcome {
 }
 
 impl Action {
-    pub(crate) const fn new<Q, R>(
+    /// A change by the body of its request.
+    pub(crate) const fn new<Q: ToSchema, R>(
         slug: &'static str,
         label: &'static str,
         operation: Operation<Q, R>,
     ) -> Self {
+        Self::of(slug, label, target(operation), BodySchema::of::<Q>)
+    }
+
+    /// A change by the query of its request, with placeholders. A file is its body, or it has none.
+    pub(crate) const fn by_query<Q, R>(
+        slug: &'static str,
+        label: &'static str,
+        operation: Operation<Q, R>,
+        query: &'static str,
+    ) -> Self {
+        Self::of(slug, label, target(operation).query(query), BodySchema::of::<()>)
+    }
+
+    const fn of(slug: &'static str, label: &'static str, api: ApiTarget, body: fn() -> BodySchema) -> Self {
         Self {
             slug,
             label,
-            api: target(operation),
+            api,
+            body,
             inputs: &[],
             fixed: &[],
             is_offered: |_| true,
             note: "",
             outcome: Outcome::Message("The change was made."),
-        }
-    }
-
-    pub(crate) const fn query(self, query: &'static str) -> Self {
-        Self {
-            api: self.api.query(query),
-            ..self
         }
     }
 

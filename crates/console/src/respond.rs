@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use vouchsafe_domain::operator::Role;
 
 use crate::api::{self, AdminApi, ApiRequest, Refusal};
+use crate::field;
 use crate::form::{self, FailedForm, Submission};
 use crate::layout::{self, Viewer};
 use crate::page::{Action, Outcome, Page};
@@ -256,10 +257,7 @@ async fn submit(
     } else if let Some(label) = form::missing_file(action, submission) {
         Some(Refusal {
             status: 422,
-            ..local_refusal(
-                "Choose a file.",
-                vec![(label.to_owned(), "is missing".to_owned())],
-            )
+            ..local_refusal("Choose a file.", vec![(label, "is missing".to_owned())])
         })
     } else {
         find_conflict(api, &visit, action, submission).await
@@ -344,7 +342,7 @@ async fn find_conflict(
     action: &Action,
     submission: &Submission,
 ) -> Option<Refusal> {
-    if !action.inputs.iter().any(|input| input.is_prefilled) {
+    if !field::fields(action).iter().any(|field| field.is_prefilled) {
         return None;
     }
     // Without the object the change itself says what is wrong.
@@ -375,7 +373,7 @@ async fn find_conflict(
         } else {
             format!("“{now}”")
         };
-        (label.to_owned(), format!("is {now} now"))
+        (label, format!("is {now} now"))
     });
     Some(local_refusal(
         "Another operator has changed this since you opened the page. Nothing was changed. Check the values and send the form again.",

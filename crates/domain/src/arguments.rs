@@ -16,7 +16,7 @@ where
     T: VariantArray + FromStr<Err: Error + Send + Sync + 'static> + Clone + Send + Sync + 'static,
     &'static str: From<&'static T>,
 {
-    enum_parser_of(T::VARIANTS)
+    PossibleValuesParser::new(T::VARIANTS.iter().map(<&'static str>::from)).try_map(|text| text.parse())
 }
 
 /// Parses variants that are separated by commas, each as [`enum_parser`] does.
@@ -53,15 +53,6 @@ impl<P: TypedValueParser<Value: PartialEq>> TypedValueParser for ListParser<P> {
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         self.0.possible_values()
     }
-}
-
-/// Parses some of the variants as [`enum_parser`] does.
-pub fn enum_parser_of<T>(variants: &'static [T]) -> impl TypedValueParser<Value = T>
-where
-    T: FromStr<Err: Error + Send + Sync + 'static> + Clone + Send + Sync + 'static,
-    &'static str: From<&'static T>,
-{
-    PossibleValuesParser::new(variants.iter().map(<&'static str>::from)).try_map(|text| text.parse())
 }
 
 /// Parses a type from the command line as another one, which derives its options and converts into it.

@@ -197,7 +197,6 @@ async fn decline(
     request_id: Id<ChangeRequestId>,
     OptionalJson(decline): OptionalJson<DeclineRequest>,
 ) -> ApiResult {
-    let reason = decline.validated()?;
     let StoredChangeRequest {
         mut request, sealed, ..
     } = find(&service, &request_id).await?;
@@ -209,7 +208,7 @@ async fn decline(
     let declined = requests.decline(
         request.request_id,
         operator.name().clone(),
-        reason,
+        decline.reason.map(Into::into),
         operator.audit_actor(),
     );
     match declined.await? {

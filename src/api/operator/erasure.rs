@@ -41,7 +41,7 @@ pub(super) async fn erase_partner(
     Json(request): Json<PartnerErasureRequest>,
 ) -> ApiResult {
     let actor = operator.audit_actor();
-    let reason = request.validated()?;
+    let reason = String::from(request.reason);
     let partner_id = partner_id::find(&service, partner_id.parse()?).await?.partner_id;
     let started = Instant::now();
     let (mut total, mut after) = (ErasedCount::default(), request.after);

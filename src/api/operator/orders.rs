@@ -49,10 +49,9 @@ async fn list(reports: Reports, ListRequest { page, filter }: ListRequest<OrderS
 /// `POST /orders/{order_id}/erase`.
 async fn erase((service, operator, order_id, Json(request)): ErasureCall<OrderId>) -> ApiResult {
     let actor = operator.audit_actor();
-    let reason = request.validated()?;
     let order = find(&service, &order_id).await?;
     let erasures = &service.store.erasures;
-    let erased = erasures.erase_order(order.partner_id, order.order_id, reason, actor);
+    let erased = erasures.erase_order(order.partner_id, order.order_id, request.reason.into(), actor);
     let open = "the order is open: it can be erased once it is closed";
     erasure::to_response(erased.await?, open, || not_found(order.order_id))
 }

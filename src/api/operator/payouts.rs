@@ -89,12 +89,11 @@ async fn get(service: web::Data<OperatorState>, operator: Operator, payout_id: I
 /// `POST /payouts/{payout_id}/erase`.
 async fn erase((service, operator, payout_id, Json(request)): ErasureCall<PayoutId>) -> ApiResult {
     let actor = operator.audit_actor();
-    let reason = request.validated()?;
     let (partner_id, payout_id) = find(&service, &payout_id).await?;
     let erased = service
         .store
         .erasures
-        .erase_payout(partner_id, payout_id, reason, actor);
+        .erase_payout(partner_id, payout_id, request.reason.into(), actor);
     let open = "the payout is pending: its destination is still needed";
     erasure::to_response(erased.await?, open, PayoutId::not_found)
 }
@@ -113,7 +112,6 @@ async fn decide(
     outcome: PayoutOutcome,
     change: ChangeKind,
 ) -> ApiResult {
-    request.decision(outcome)?;
     let (_, payout_id) = find(&service, &payout_id).await?;
     let decision = DecisionOnPayout {
         payout_id,
@@ -172,7 +170,7 @@ impl Change for DecisionOnPayout {
         let command = DecidePayout {
             partner_id,
             payout_id: self.payout_id,
-            decision: self.request.decision(self.outcome)?,
+            decision: self.request.decision(self.outcome),
             author: actor,
         };
         let payout = decide_payout(&service.engine, command).await;

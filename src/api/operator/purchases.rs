@@ -40,9 +40,13 @@ pub(super) async fn end(
     Json(request): Json<ReasonRequest>,
 ) -> ApiResult {
     let actor = operator.audit_actor();
-    let reason = request.validated()?;
     let purchase_id: Uuid = purchase_id.parse().map_err(|_| not_found())?;
-    match service.store.purchases.end(purchase_id, reason, actor).await? {
+    match service
+        .store
+        .purchases
+        .end(purchase_id, request.reason.into(), actor)
+        .await?
+    {
         EndPurchaseOutcome::Ended(purchase) => Ok(HttpResponse::Ok().json(purchase)),
         EndPurchaseOutcome::NotFound => Err(not_found()),
     }

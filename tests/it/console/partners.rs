@@ -106,13 +106,18 @@ async fn terms_form_shows_current_values_and_changes_them() {
         "{}",
         text_of(&refused)
     );
-    let rule = r#"{"amount_over":{"USD":500.00},"other_currencies":"approve","first_orders":3}"#;
+    let rule = [
+        ("approval_rule", "on"),
+        ("approval_rule.amount_over", "USD 500.00\r\nEUR 450"),
+        ("approval_rule.other_currencies", "approve"),
+        ("approval_rule.first_orders", "3"),
+    ];
     let terms = [("catalogue", ""), ("cancel_window_s", "60")];
     browser.submit_and_follow(&format!("{page}/terms"), &terms).await;
     let shown = browser
-        .submit_and_follow(&format!("{page}/approval-rule"), &[("approval_rule", rule)])
+        .submit_and_follow(&format!("{page}/approval-rule"), &rule)
         .await;
-    assert!(shown.contains(&rule.replace('"', "&quot;")), "{shown}");
+    assert!(shown.contains("EUR 450.00\nUSD 500.00</textarea>"), "{shown}");
     let suspended = browser
         .submit_and_follow(&format!("{page}/suspend"), &[("codes_blocked", "on")])
         .await;
@@ -126,6 +131,10 @@ async fn terms_form_shows_current_values_and_changes_them() {
         (&true.into(), &true.into())
     );
     assert_eq!(stored["cancel_window_s"], 60);
+    assert_eq!(
+        stored["approval_rule"],
+        serde_json::json!({"amount_over": {"EUR": 450.0, "USD": 500.0}, "other_currencies": "approve", "first_orders": 3})
+    );
     browser.submit_and_follow(&format!("{page}/resume"), &[]).await;
     assert_eq!(operator.get(&path).await["suspended"], false);
     let allowlist = [("allowlist", "10.0.0.0/8\r\n::1/128")];

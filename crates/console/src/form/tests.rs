@@ -1,7 +1,7 @@
 //! Requests that forms make, and what a refused form shows.
 
 use super::*;
-use crate::page::{Action, Input, REASON, target};
+use crate::page::{Action, Input, target};
 use vouchsafe_wire::operator::catalogue::PUT_PRODUCT;
 use vouchsafe_wire::operator::orders::FULFIL_ORDER;
 use vouchsafe_wire::operator::partners::CHANGE_PARTNER;
@@ -19,31 +19,15 @@ fn submission(values: &[(&str, &str)]) -> Submission {
 #[test]
 fn form_becomes_the_request_of_the_api() {
     const ACTION: Action = Action::new("x", "X", TOP_UP).inputs(&[
-        Input::line("currency", "Currency"),
-        Input::line("amount", "Amount"),
-        Input::new("limits.orders", "Orders", InputKind::Limit).current(),
-        Input::new("limits.auth", "Auth", InputKind::Limit).current(),
-        Input::new("days", "Days", InputKind::Number).optional(),
-        Input::new("note", "Note", InputKind::Paragraph).optional(),
-        Input::new("allowlist", "Allowlist", InputKind::Lines),
-        REASON,
+        Input::placeholder("currency", "Currency"),
+        Input::field("amount", "Amount"),
+        Input::field("reference", "Reference"),
     ]);
     let params = vec![("partner_id", "ptn_1".to_owned())];
-    let form = submission(&[
-        ("currency", " USD "),
-        ("amount", "10.00"),
-        ("limits.orders", "5/60"),
-        ("limits.auth", ""),
-        ("days", "30"),
-        ("note", ""),
-        ("allowlist", "10.0.0.0/8\r\n::1/128"),
-    ]);
+    let form = submission(&[("currency", " USD "), ("amount", "10.00")]);
     let request = request(&ACTION, &params, &form);
     assert_eq!(request.target, "/partners/ptn_1/wallets/USD/top-ups");
-    assert_eq!(
-        json_of(request),
-        r#"{"amount":"10.00","limits":{"orders":{"quota":5,"window_s":60},"auth":null},"days":30,"allowlist":["10.0.0.0/8","::1/128"],"reason":""}"#
-    );
+    assert_eq!(json_of(request), r#"{"amount":"10.00","reference":""}"#);
 }
 
 fn json_of(request: ApiRequest) -> String {
@@ -54,63 +38,126 @@ fn json_of(request: ApiRequest) -> String {
 }
 
 const CHANGE: Action = Action::new("x", "X", CHANGE_PARTNER).inputs(&[
-    Input::line("name", "Name").prefilled(),
-    Input::new("allowlist", "Allowlist", InputKind::Lines).prefilled(),
-    Input::new("suspended", "Suspended", InputKind::Flag)
-        .optional()
-        .prefilled(),
-    Input::line("reason", "Reason"),
+    Input::field("cancel_window_s", "Window"),
+    Input::field("allowlist", "Allowlist"),
+    Input::field("suspended", "Suspended"),
+    Input::field("limits.orders", "Orders"),
+    Input::field("caps", "Caps"),
 ]);
+
+/// The body of a submitted change.
+fn sent(values: &[(&str, &str)]) -> String {
+    let params = vec![("partner_id", "ptn_1".to_owned())];
+    json_of(request(&CHANGE, &params, &submission(values)))
+}
 
 #[test]
 fn change_sends_only_what_the_operator_changed() {
-    let params = vec![("partner_id", "ptn_1".to_owned())];
     let unchanged = [
-        ("before:name", "Ltd"),
-        ("name", "Ltd"),
+        ("before:cancel_window_s", "60"),
+        ("cancel_window_s", "60"),
         ("before:allowlist", "10.0.0.0/8\n::1/128"),
         ("allowlist", "10.0.0.0/8\r\n::1/128"),
         ("before:suspended", "on"),
         ("suspended", "on"),
-        ("reason", "x"),
+        ("before:limits.orders", "5/60"),
+        ("limits.orders", "5/60"),
+        ("before:caps", "null"),
     ];
-    let sent = |values: &[(&str, &str)]| json_of(request(&CHANGE, &params, &submission(values)));
-    assert_eq!(sent(&unchanged), r#"{"reason":"x"}"#);
+    assert_eq!(sent(&unchanged), "{}");
     let mut changed = unchanged.to_vec();
-    changed[1].1 = "Plc";
+    changed[1].1 = "090";
+    changed[7].1 = "";
     changed.remove(5);
-    assert_eq!(sent(&changed), r#"{"name":"Plc","suspended":false,"reason":"x"}"#);
-    let by_program = [("name", "Ltd"), ("allowlist", ""), ("reason", "x")];
+    assert_eq!(
+        sent(&changed),
+        r#"{"cancel_window_s":90,"suspended":false,"limits":{"orders":null}}"#
+    );
+    let by_program = [
+        ("cancel_window_s", ""),
+        ("allowlist", ""),
+        ("limits.orders", "7/60"),
+    ];
     assert_eq!(
         sent(&by_program),
-        r#"{"name":"Ltd","allowlist":[],"suspended":false,"reason":"x"}"#
+        r#"{"cancel_window_s":null,"allowlist":[],"suspended":false,"limits":{"orders":{"quota":7,"window_s":60}},"caps":null}"#
     );
 }
 
 #[test]
-fn conflict_is_a_field_that_somebody_else_has_changed_meanwhile() {
-    let form = |name| {
+fn group_is_sent_as_a_whole_and_null_if_it_is_not_set() {
+    let object = Json::parse(
+        br#"{"pending_orders":50,"spend_per_day":{"EUR":70,"USD":5000.00},"approval_over":{"within_s":600,"orders":30}}"#,
+    );
+    let fields = fields(&CHANGE);
+    let caps = fields.iter().find(|field| field.name == "caps").unwrap();
+    let before = text_of(caps, &object);
+    let mut form = vec![
+        ("before:caps", before.as_str()),
+        ("caps", "on"),
+        ("caps.pending_orders", "50"),
+        ("caps.spend_per_day", "EUR 70\r\nUSD 5000.00"),
+        ("caps.approval_over", "on"),
+        ("caps.approval_over.within_s", "600"),
+        ("caps.approval_over.orders", "30"),
+    ];
+    let others = [
+        ("before:cancel_window_s", ""),
+        ("before:allowlist", ""),
+        ("before:suspended", ""),
+        ("before:limits.orders", ""),
+    ];
+    form.extend(others);
+    assert_eq!(sent(&form), "{}", "{before}");
+    form[3].1 = "EUR 71";
+    let changed: serde_json::Value = serde_json::from_str(&sent(&form)).unwrap();
+    let expected = serde_json::json!({
+        "pending_orders": 50,
+        "cancellations_per_day": null,
+        "pending_amount": {},
+        "spend_per_day": {"EUR": "71"},
+        "credential_spend_per_day": {},
+        "approval_over": {"within_s": 600, "orders": 30, "amount": {}},
+    });
+    let mut caps = changed["caps"].clone();
+    for amounts in ["pending_amount", "credential_spend_per_day"] {
+        caps[amounts] = caps
+            .get(amounts)
+            .cloned()
+            .unwrap_or_else(|| serde_json::json!({}));
+    }
+    caps["approval_over"]["amount"] = serde_json::json!({});
+    assert_eq!(caps, expected);
+    form.remove(1);
+    assert_eq!(sent(&form), r#"{"caps":null}"#);
+}
+
+#[test]
+fn conflict_is_a_field_that_another_operator_has_changed_meanwhile() {
+    let form = |window| {
         submission(&[
-            ("before:name", "Ltd"),
-            ("name", name),
+            ("before:cancel_window_s", "60"),
+            ("cancel_window_s", window),
             ("before:allowlist", ""),
             ("allowlist", ""),
         ])
     };
-    let now = |name: &str| Json::parse(format!(r#"{{"name":"{name}","allowlist":["::1/128"]}}"#).as_bytes());
-    assert_eq!(conflicts(&CHANGE, &form("Plc"), &now("Ltd")), []);
-    assert_eq!(conflicts(&CHANGE, &form("Plc"), &now("Plc")), []);
+    let now = |window: u32| {
+        Json::parse(format!(r#"{{"cancel_window_s":{window},"allowlist":["::1/128"]}}"#).as_bytes())
+    };
+    assert_eq!(conflicts(&CHANGE, &form("90"), &now(60)), []);
+    assert_eq!(conflicts(&CHANGE, &form("90"), &now(90)), []);
     assert_eq!(
-        conflicts(&CHANGE, &form("Plc"), &now("Inc")),
-        [("Name", "Inc".to_owned())]
+        conflicts(&CHANGE, &form("90"), &now(120)),
+        [("Window".to_owned(), "120".to_owned())]
     );
     let whole = Action {
         api: target(PUT_PRODUCT),
         ..CHANGE
     };
     assert_eq!(
-        conflicts(&whole, &form("Plc"), &now("Ltd")),
-        [("Allowlist", "::1/128".to_owned())],
+        conflicts(&whole, &form("90"), &now(60)),
+        [("Allowlist".to_owned(), "::1/128".to_owned())],
         "a change of the whole object would remove it"
     );
 }
@@ -118,19 +165,19 @@ fn conflict_is_a_field_that_somebody_else_has_changed_meanwhile() {
 #[test]
 fn secret_is_not_shown_again() {
     const ACTION: Action = Action::new("put", "Put", FULFIL_ORDER).inputs(&[
-        Input::line("name", "Name"),
-        Input::new("codes", "Codes", InputKind::Rows),
+        Input::field("product_id", "Product"),
+        Input::field("vouchers", "Vouchers"),
     ]);
     let submission = submission(&[
         ("order_id", "b-1"),
-        ("name", "typed"),
-        ("codes", "code\nSECRET-1"),
+        ("product_id", "typed"),
+        ("vouchers", "code\nSECRET-1"),
     ]);
     let refusal = Refusal {
         status: 422,
         code: String::new(),
         message: String::new(),
-        details: vec![("codes[0]".to_owned(), "is wrong".to_owned())],
+        details: vec![("vouchers[0]".to_owned(), "is wrong".to_owned())],
         trace_id: String::new(),
     };
     let failed = FailedForm {

@@ -1,6 +1,5 @@
 //! Audit trail, operators and their tokens.
 
-use vouchsafe_domain::operator::Role;
 use vouchsafe_wire::operator::{monitoring, operators};
 
 use crate::page::{Action, FROM, Input, List, Page, TO, filter};
@@ -23,7 +22,7 @@ pub(super) static PAGES: [Page; 4] = [
         "Operators",
         List::of(operators::LIST_OPERATORS).row_actions(&[
             Action::new("role", "Change the role", operators::CHANGE_OPERATOR)
-                .inputs(&[Input::choice::<Role>("role", "Role").prefilled()])
+                .inputs(&[Input::field("role", "Role")])
                 .note("In force at once.")
                 .done("The role was changed."),
             Action::new("disable", "Disable", operators::CHANGE_OPERATOR)
@@ -40,8 +39,8 @@ pub(super) static PAGES: [Page; 4] = [
     .actions(&[
         Action::new("create", "Create an operator", operators::CREATE_OPERATOR)
             .inputs(&[
-                Input::line("name", "Name").hint("In the audit trail. It cannot be changed."),
-                Input::choice::<Role>("role", "Role"),
+                Input::field("name", "Name").hint("In the audit trail. It cannot be changed."),
+                Input::field("role", "Role"),
             ])
             .done("The operator was created. Issue a token on the page of the operator."),
     ]),
@@ -60,11 +59,8 @@ pub(super) static PAGES: [Page; 4] = [
     .actions(&[
         Action::new("issue", "Issue a token", operators::ISSUE_OPERATOR_TOKEN)
             .inputs(&[
-                Input::number("days", "Days until it expires")
-                    .optional()
-                    .hint("1 to 366. Empty: 90."),
-                Input::line("token_sha256", "SHA-256 of a token")
-                    .optional()
+                Input::field("days", "Days until it expires"),
+                Input::field("token_sha256", "SHA-256 of a token")
                     .hint("In hex, if the operator has generated the token: then only the operator sees it."),
             ])
             .note("The token is shown once.")

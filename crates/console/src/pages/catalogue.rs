@@ -1,68 +1,40 @@
 //! Catalogue: categories and products, with the import of a product's vouchers.
 
-use vouchsafe_domain::product::{ApprovalPolicy, CodeCase, CodeIdentity, ExpiryKind, SupplyRoute};
 use vouchsafe_wire::operator::{catalogue, stock};
 
 use super::audit_of;
-use crate::page::{Action, Input, InputKind, List, Object, Page, Section, col, target};
+use crate::page::{Action, Input, List, Object, Page, REASON, Section, col, target};
 
 /// The definition of a product. A change replaces all of it, so the form begins with the current values.
 const PRODUCT: [Input; 19] = [
-    Input::line("name", "Name").prefilled(),
-    Input::line("brand", "Brand")
-        .prefilled()
-        .hint("Codes are unique within a brand."),
-    Input::line("category_id", "Category ID").prefilled(),
-    Input::line("vendor", "Vendor ID").prefilled(),
-    Input::line("currency", "Currency")
-        .prefilled()
-        .hint("Such as USD."),
-    Input::new("denominations", "Denominations", InputKind::Lines)
-        .prefilled()
+    Input::field("name", "Name"),
+    Input::field("brand", "Brand"),
+    Input::field("category_id", "Category ID"),
+    Input::field("vendor", "Vendor ID"),
+    Input::field("currency", "Currency"),
+    Input::field("denominations", "Denominations")
         .hint("Face values, one per line. May be empty if there is a range."),
-    Input::new("denomination_range", "Range", InputKind::Json)
-        .current()
-        .hint("JSON such as {\"min\":\"10.00\",\"max\":\"100.00\",\"step\":\"5.00\"}. Empty: none."),
-    Input::new("countries", "Countries", InputKind::Lines)
-        .prefilled()
-        .hint("Codes of two letters, one per line. Empty: everywhere."),
-    Input::choice::<ExpiryKind>("expiry_policy.type", "Expiry policy").prefilled(),
-    Input::number("expiry_policy.value", "Value of the expiry policy")
-        .current()
+    Input::field("denomination_range", "Range").hint("Of further face values. Not set: none."),
+    Input::field("countries", "Countries").hint("Codes of two letters, one per line. Empty: everywhere."),
+    Input::field("expiry_policy.type", "Expiry policy"),
+    Input::field("expiry_policy.value", "Value of the expiry policy")
         .hint("Months, or a day such as 2027-12-31, as the policy needs it."),
-    Input::choice::<SupplyRoute>("route", "When stock is short")
-        .prefilled()
+    Input::field("route", "When stock is short")
         .hint("stock: only imported vouchers are sold. vendor: vouchers are bought."),
-    Input::choice::<ApprovalPolicy>("approval", "Orders that wait for approval").prefilled(),
-    Input::choice::<CodeIdentity>("code_identity", "Codes are unique by").prefilled(),
-    Input::choice::<CodeCase>("code_case", "Case of codes")
-        .optional()
-        .prefilled()
+    Input::field("approval", "Orders that wait for approval"),
+    Input::field("code_identity", "Codes are unique by"),
+    Input::field("code_case", "Case of codes")
         .hint("ignored: codes that differ only in case are one. Cannot change once the brand has stock."),
-    Input::flag("returnable", "The vendor accepts returned vouchers")
-        .optional()
-        .prefilled(),
-    Input::number("min_validity_days", "Least validity in days")
-        .optional()
-        .prefilled(),
-    Input::number("low_stock_at", "Low stock at")
-        .optional()
-        .prefilled()
-        .hint("Empty: 20."),
-    Input::new("redemption.instructions", "Instructions", InputKind::Paragraph)
-        .optional()
-        .prefilled()
-        .hint("For the holder of a voucher."),
-    Input::new("redemption.terms", "Terms", InputKind::Paragraph)
-        .optional()
-        .prefilled(),
+    Input::field("returnable", "The vendor accepts returned vouchers"),
+    Input::field("min_validity_days", "Least validity in days"),
+    Input::field("low_stock_at", "Low stock at"),
+    Input::field("redemption.instructions", "Instructions").hint("For the holder of a voucher."),
+    Input::field("redemption.terms", "Terms"),
 ];
 
-const DISCONTINUED: Input = Input::flag("discontinued", "Sales have ended")
-    .optional()
-    .prefilled();
+const DISCONTINUED: Input = Input::field("discontinued", "Sales have ended");
 
-const PRODUCT_ID: Input = Input::line("product_id", "Product ID")
+const PRODUCT_ID: Input = Input::placeholder("product_id", "Product ID")
     .hint("Of a-z, 0-9, '-', '_' and '.', such as acme-us. It cannot be changed.");
 
 const fn put_product(slug: &'static str, label: &'static str) -> Action {
@@ -93,16 +65,16 @@ const fn put_category(slug: &'static str, label: &'static str) -> Action {
     Action::new(slug, label, catalogue::PUT_CATEGORY)
 }
 
-const CATEGORY_NAME: Input = Input::line("name", "Name").prefilled();
+const CATEGORY_NAME: Input = Input::field("name", "Name");
 
-const PARENT: Input = Input::line("parent_id", "ID of the parent category").current();
+const PARENT: Input = Input::field("parent_id", "ID of the parent category");
 
 pub(super) static PAGES: [Page; 3] = [
     Page::list("/categories", "Categories", List::of(catalogue::LIST_CATEGORIES).row_actions(&[put_category("change", "Change")
                 .inputs(&[CATEGORY_NAME, PARENT])
                 .done("The category was changed.")])).actions(&[put_category("create", "Create a category")
             .inputs(&[
-                Input::line("category_id", "Category ID").hint("Of a-z, 0-9, '-', '_' and '.'. It cannot be changed."),
+                Input::placeholder("category_id", "Category ID").hint("Of a-z, 0-9, '-', '_' and '.'. It cannot be changed."),
                 CATEGORY_NAME,
                 PARENT,
             ])
@@ -135,14 +107,12 @@ pub(super) static PAGES: [Page; 3] = [
                 audit_of("subject={product_id}&limit=10", "/audit?subject={product_id}"),
             ])).actions(&[
             CHANGE_PRODUCT,
-            Action::new("import",
-                "Import vouchers", stock::IMPORT_STOCK).query("product_id={product_id}&denomination={denomination}&batch={batch}")
+            Action::by_query("import", "Import vouchers", stock::IMPORT_STOCK, "product_id={product_id}&denomination={denomination}&batch={batch}")
             .inputs(&[
-                Input::line("denomination", "Denomination").hint("Such as 25.00."),
-                Input::line("batch", "Batch")
-                    .optional()
+                Input::placeholder("denomination", "Denomination").hint("Such as 25.00."),
+                Input::optional_placeholder("batch", "Batch")
                     .hint("A name for reconciliation. Empty: the time of the import."),
-                Input::new("file", "File", InputKind::File(".csv,.ndjson,.jsonl"))
+                Input::file("file", "File", ".csv,.ndjson,.jsonl")
                     .hint("CSV with a header of code, pin, serial, url and expiry, or NDJSON (.ndjson, .jsonl), of any size."),
             ])
             .note(
@@ -152,12 +122,10 @@ pub(super) static PAGES: [Page; 3] = [
             .shows("Vouchers were imported"),
             Action::new("void", "Void vouchers", stock::VOID_STOCK)
                 .inputs(&[
-                    Input::new("product_id", "Product", InputKind::Param),
-                    Input::line("denomination", "All free vouchers of this denomination").optional(),
-                    Input::new("codes", "Or single codes", InputKind::Rows)
-                        .optional()
-                        .hint("CSV with a header of code and pin."),
-                    Input::new("reason", "Reason", InputKind::Paragraph).hint("For the audit trail."),
+                    Input::page_parameter("product_id"),
+                    Input::field("denomination", "All free vouchers of this denomination"),
+                    Input::field("codes", "Or single codes").hint("CSV with a header of code and pin."),
+                    REASON,
                 ])
                 .note("Voided vouchers are never sold. This cannot be undone.")
                 .shows("Vouchers were voided"),

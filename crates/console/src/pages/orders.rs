@@ -6,8 +6,7 @@ use vouchsafe_wire::operator::{orders, vendors, wallets, webhooks};
 use super::audit_of;
 use crate::json::Json;
 use crate::page::{
-    AUDITED_REASON, Action, FROM, Input, InputKind, List, Object, Page, REASON, Section, Source, TO, choice,
-    col, filter, labels, target,
+    Action, FROM, Input, List, Object, Page, REASON, Section, Source, TO, choice, col, filter, labels, target,
 };
 
 fn waits_for_approval(order: &Json) -> bool {
@@ -43,17 +42,16 @@ const ACTIONS: &[Action] = &[
         .note("Vouchers whose codes the partner has not read are taken back and refunded. This cannot be undone.")
         .done("The order was cancelled."),
     Action::new("erase", "Erase personal data", orders::ERASE_ORDER)
-        .inputs(&[AUDITED_REASON])
+        .inputs(&[REASON])
         .when(is_closed)
         .note("Reference, metadata and reasons are removed for ever. Vouchers, amounts and the audit trail stay.")
         .done("The personal data of the order was erased."),
     Action::new("fulfil", "Fulfil by hand", orders::FULFIL_ORDER)
         .inputs(&[
-            Input::line("product_id", "Product")
-                .optional()
+            Input::field("product_id", "Product")
                 .hint("Required, with the denomination, if the order needs several products."),
-            Input::line("denomination", "Denomination").optional(),
-            Input::new("vouchers", "Vouchers", InputKind::Rows)
+            Input::field("denomination", "Denomination"),
+            Input::field("vouchers", "Vouchers")
                 .hint("CSV with a header of code, pin, serial, url and expiry. Codes are encrypted and not shown again."),
         ])
         .when(needs_vouchers)

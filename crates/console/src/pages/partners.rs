@@ -1,33 +1,38 @@
 //! Partners: search, terms, credentials, wallets and ledger, certification.
 
-mod limit_inputs;
-
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::revocation::DescendantPolicy;
 use vouchsafe_wire::operator::{credentials, orders, partners, wallets, webhooks};
 
-use self::limit_inputs::{CEILINGS, LIMITS};
 use super::audit_of;
 use crate::json::Json;
 use crate::page::{
-    AUDITED_REASON, Action, FROM, Input, InputKind, List, Object, Page, Section, Source, TO, choice, col,
-    filter, labels, target,
+    Action, FROM, Input, List, Object, Page, REASON, Section, Source, TO, choice, col, filter, labels, target,
 };
 
-const ALLOWLIST: Input = Input::new("allowlist", "Allowlist", InputKind::Lines)
+const ALLOWLIST: Input = Input::field("allowlist", "Allowlist")
     .hint("Networks or addresses, one per line. An empty list denies all.");
 
 const POSTING: [Input; 3] = [
-    Input::line("currency", "Currency").hint("Such as USD."),
-    Input::line("amount", "Amount").hint("Such as 1000.00."),
-    Input::line("reference", "Reference")
+    Input::placeholder("currency", "Currency").hint("Such as USD."),
+    Input::field("amount", "Amount").hint("Such as 1000.00."),
+    Input::field("reference", "Reference")
         .hint("Such as the number of a bank statement. The amount is posted once per reference."),
 ];
 
+/// A limit of each credential.
+const fn limit(name: &'static str, label: &'static str) -> Input {
+    Input::field(name, label).hint("Requests per seconds, such as 100/60. Empty: the limit of the settings.")
+}
+
+/// A limit of all credentials together.
+const fn ceiling(name: &'static str, label: &'static str) -> Input {
+    Input::field(name, label)
+        .hint("Requests of all credentials together per seconds, such as 2000/60. Empty: no such limit.")
+}
+
 const fn instant(name: &'static str, label: &'static str) -> Input {
-    Input::line(name, label)
-        .current()
-        .hint("Such as 2026-11-20T12:00:00Z. Empty: none.")
+    Input::field(name, label).hint("Such as 2026-11-20T12:00:00Z. Empty: none.")
 }
 
 fn is_suspended(partner: &Json) -> bool {
@@ -46,33 +51,33 @@ fn is_live(credential: &Json) -> bool {
 
 const CREDENTIAL_ACTIONS: &[Action] = &[
     Action::new("rotate", "Rotate", credentials::ROTATE_CREDENTIAL)
-        .inputs(&[
-            Input::number("overlap_seconds", "Seconds until this credential ends")
-                .optional()
-                .hint("0 to 604800. Empty: a day."),
-        ])
+        .inputs(&[Input::field(
+            "overlap_seconds",
+            "Seconds until this credential ends",
+        )])
         .when(is_live)
         .note("Issues its successor, whose secret is shown once, and ends this credential.")
         .shows("New credential: its secret is shown only now"),
-    Action::new("revoke", "Revoke", credentials::REVOKE_CREDENTIAL)
-        .query("descendants={descendants}")
-        .inputs(&[Input::choice::<DescendantPolicy>(
-            "descendants",
-            "Credentials rotated from it",
-        )])
-        .when(is_live)
-        .note("Requests with this credential, and with those rotated from it, are refused from now on.")
-        .shows("The credential was revoked"),
+    Action::by_query(
+        "revoke",
+        "Revoke",
+        credentials::REVOKE_CREDENTIAL,
+        "descendants={descendants}",
+    )
+    .inputs(&[Input::choice::<DescendantPolicy>(
+        "descendants",
+        "Credentials rotated from it",
+    )])
+    .when(is_live)
+    .note("Requests with this credential, and with those rotated from it, are refused from now on.")
+    .shows("The credential was revoked"),
 ];
 
 const ISSUE: Action = Action::new("issue", "Issue a credential", credentials::ISSUE_CREDENTIAL)
     .inputs(&[
-        Input::new("allowlist", "Allowlist of the credential", InputKind::Lines)
-            .optional()
+        Input::field("allowlist", "Allowlist of the credential")
             .hint("Narrower than the partner's, one network per line."),
-        Input::new("scopes", "Scopes of the credential", InputKind::Lines)
-            .optional()
-            .hint("orders, codes, read, payouts or webhooks, one per line. Empty: all."),
+        Input::field("scopes", "Scopes of the credential").hint("None: all."),
     ])
     .note("The secret is shown once.")
     .shows("New credential: its secret is shown only now");
@@ -86,35 +91,45 @@ const ACTIONS: &[Action] = &[
         .note("A negative amount takes money away.")
         .done("The balance was adjusted."),
     ISSUE,
-    change("allowlist", "Change the allowlist", &[ALLOWLIST.prefilled()]),
-    change("limits", "Change rate limits", &LIMITS),
-    change("ceilings", "Change rate limits of all credentials", &CEILINGS),
+    change("allowlist", "Change the allowlist", &[ALLOWLIST]),
+    change(
+        "limits",
+        "Change rate limits",
+        &[
+            limit("limits.orders", "Orders"),
+            limit("limits.general", "General"),
+            limit("limits.auth", "Rotations"),
+            limit("limits.vouchers", "Reads of codes"),
+        ],
+    ),
+    change(
+        "ceilings",
+        "Change rate limits of all credentials",
+        &[
+            ceiling("ceilings.orders", "Orders"),
+            ceiling("ceilings.general", "General"),
+            ceiling("ceilings.auth", "Rotations"),
+            ceiling("ceilings.vouchers", "Reads of codes"),
+        ],
+    ),
     // A form of its own: a change of the rule needs a second operator, and the other terms do not.
     change(
         "approval-rule",
         "Change the approval rule",
-        &[Input::new("approval_rule", "Approval rule", InputKind::Json)
-            .current()
-            .hint("JSON such as {\"amount_over\":{\"USD\":\"500.00\"},\"other_currencies\":\"approve\",\"first_orders\":3}. Empty: none.")],
+        &[Input::field("approval_rule", "Approval rule").hint("Which orders wait for an operator. Not set: none.")],
     ),
     // Its own form for the same reason.
     change(
         "caps",
         "Change the caps",
-        &[Input::new("caps", "Caps", InputKind::Json)
-            .current()
-            .hint("JSON such as {\"pending_orders\":50,\"cancellations_per_day\":20,\"spend_per_day\":{\"USD\":\"5000.00\"},\"approval_over\":{\"within_s\":600,\"orders\":30}}. {}: none. Empty: those of the settings.")],
+        &[Input::field("caps", "Caps").hint("Not set: those of the settings. Set, and all empty: none.")],
     ),
     change(
         "terms",
         "Change catalogue and cancellation",
         &[
-            Input::new("catalogue", "Catalogue", InputKind::Json)
-                .current()
-                .hint("JSON such as {\"categories\":[\"gaming\"],\"products\":[]}. Empty: all products."),
-            Input::number("cancel_window_s", "Cancellation window")
-                .current()
-                .hint("In seconds. Empty: the default."),
+            Input::field("catalogue", "Catalogue").hint("Not set: all products."),
+            Input::field("cancel_window_s", "Cancellation window, in seconds"),
         ],
     ),
     change(
@@ -128,7 +143,7 @@ const ACTIONS: &[Action] = &[
     change(
         "suspend",
         "Suspend",
-        &[Input::flag("codes_blocked", "Also block reads of codes that it has paid for").optional()],
+        &[Input::field("codes_blocked", "Also block reads of codes that it has paid for")],
     )
     .fixed(&[("suspended", "true")])
     .when(|partner| !is_suspended(partner))
@@ -142,7 +157,7 @@ const ACTIONS: &[Action] = &[
     .note("Discards the observations of the sandbox.")
     .done("The observations were discarded."),
     Action::new("erase", "Erase personal data", partners::ERASE_PARTNER)
-        .inputs(&[AUDITED_REASON])
+        .inputs(&[REASON])
         .note("References, metadata, destinations and reasons of its closed orders and decided payouts are removed for ever. Amounts, vouchers and \
                the audit trail stay. An order or payout that is still open is left out.")
         .done("Personal data was erased. If the partner has many orders, repeat it until nothing is left."),
@@ -227,7 +242,7 @@ pub(super) static PAGES: [Page; 4] = [
     )
     .actions(&[
         Action::new("create", "Create a partner", partners::CREATE_PARTNER)
-            .inputs(&[Input::line("name", "Name"), ALLOWLIST])
+            .inputs(&[Input::field("name", "Name"), ALLOWLIST])
             .note("In the sandbox it gets its first credential at once: the secret is shown once.")
             .shows("New partner: the secret of its credential is shown only now"),
     ]),

@@ -5,10 +5,7 @@ use vouchsafe_wire::operator::payouts;
 
 use super::audit_of;
 use crate::json::Json;
-use crate::page::{
-    AUDITED_REASON, Action, Input, InputKind, List, Object, Page, Section, Source, choice, col, filter,
-    labels,
-};
+use crate::page::{Action, Input, List, Object, Page, REASON, Section, Source, choice, col, filter, labels};
 
 fn is_pending(payout: &Json) -> bool {
     payout.is("status", "PENDING")
@@ -18,13 +15,8 @@ fn is_decided(payout: &Json) -> bool {
     !is_pending(payout)
 }
 
-const PAYMENT: Input = Input::line("reference", "Reference of the payment")
-    .optional()
+const PAYMENT: Input = Input::field("reference", "Reference of the payment")
     .hint("At the bank, such as the number of a statement.");
-
-const WHY: Input = Input::new("reason", "Reason", InputKind::Paragraph)
-    .optional()
-    .hint("The partner sees it in the timeline.");
 
 pub(super) static PAGES: [Page; 2] = [
     Page::list(
@@ -70,22 +62,22 @@ pub(super) static PAGES: [Page; 2] = [
     )
     .actions(&[
         Action::new("pay", "Record as paid", payouts::PAY_PAYOUT)
-            .inputs(&[PAYMENT, WHY])
+            .inputs(&[PAYMENT, REASON])
             .when(is_pending)
             .note("The service moves no money: pay at the bank first.")
             .done("The payout was recorded as paid."),
         Action::new("reject", "Reject", payouts::REJECT_PAYOUT)
-            .inputs(&[WHY, PAYMENT])
+            .inputs(&[REASON, PAYMENT])
             .when(is_pending)
             .note("The amount returns to the wallet.")
             .done("The payout was rejected."),
         Action::new("fail", "Record as failed", payouts::FAIL_PAYOUT)
-            .inputs(&[WHY, PAYMENT])
+            .inputs(&[REASON, PAYMENT])
             .when(is_pending)
             .note("The bank sent it back: the amount returns to the wallet.")
             .done("The payout was recorded as failed."),
         Action::new("erase", "Erase personal data", payouts::ERASE_PAYOUT)
-            .inputs(&[AUDITED_REASON])
+            .inputs(&[REASON])
             .when(is_decided)
             .note("Destination, reference and reasons are removed for ever. The amount and the audit trail stay.")
             .done("The personal data of the payout was erased."),

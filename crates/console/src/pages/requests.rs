@@ -5,7 +5,7 @@ use vouchsafe_wire::operator::change_requests;
 
 use super::audit_of;
 use crate::json::Json;
-use crate::page::{Action, Input, InputKind, List, Object, Page, choice, col, labels};
+use crate::page::{Action, List, Object, Page, REASON, choice, col, labels};
 
 fn is_open(request: &Json) -> bool {
     request.is("status", "WAITING")
@@ -56,9 +56,7 @@ pub(super) static PAGES: [Page; 2] = [
             .note("The change is carried out at once, in the name of the operator that requested it.")
             .shows("The change was carried out"),
         Action::new("decline", "Decline", change_requests::DECLINE_CHANGE_REQUEST)
-            .inputs(&[Input::new("reason", "Reason", InputKind::Paragraph)
-                .optional()
-                .hint("For the operator that requested the change.")])
+            .inputs(&[REASON])
             .when(is_open)
             .done("The request was declined."),
     ]),

@@ -3,13 +3,11 @@
 use vouchsafe_domain::purchase::view::PurchaseState;
 use vouchsafe_domain::reconciliation::DriftKind;
 use vouchsafe_domain::reconciliation::drift::DriftResolution;
-use vouchsafe_domain::vendor::AdapterKind;
 use vouchsafe_wire::operator::{reconciliation, vendors};
 
 use super::audit_of;
 use crate::page::{
-    Action, Column, Input, InputKind, List, Object, Page, REASON, Section, Source, choice, col, filter,
-    labels, target,
+    Action, Column, Input, List, Object, Page, REASON, Section, Source, choice, col, filter, labels, target,
 };
 
 pub(super) const DRIFT_COLUMNS: [Column; 7] = [
@@ -21,13 +19,6 @@ pub(super) const DRIFT_COLUMNS: [Column; 7] = [
     col("Differences", "differences"),
     col("Resolution", "resolution"),
 ];
-
-fn resolutions() -> Vec<&'static str> {
-    vec![
-        DriftResolution::Resolved.into(),
-        DriftResolution::Escalated.into(),
-    ]
-}
 
 const PURCHASES: Section = Section::list(
     "Purchases",
@@ -46,24 +37,17 @@ const OPEN_DRIFTS: Section = Section::list(
 
 /// The settings of a vendor. A change replaces all of them, so the form begins with the current ones.
 const VENDOR: [Input; 4] = [
-    Input::choice::<AdapterKind>("adapter", "Adapter").prefilled(),
-    Input::line("url", "URL")
-        .optional()
-        .prefilled()
-        .hint("For http only."),
-    Input::new("credentials", "Credential", InputKind::Secret)
-        .optional()
-        .hint("Empty: the stored one stays, unless the URL changes."),
-    Input::number("concurrency", "Purchases at once")
-        .optional()
-        .prefilled(),
+    Input::field("adapter", "Adapter"),
+    Input::field("url", "URL").hint("For http only."),
+    Input::field("credentials", "Credential").hint("Empty: the stored one stays, unless the URL changes."),
+    Input::field("concurrency", "Purchases at once"),
 ];
 
 pub(super) static PAGES: [Page; 7] = [
     Page::list("/vendors", "Vendors", List::of(vendors::LIST_VENDORS)).actions(&[Action::new("create",
             "Create a vendor", vendors::PUT_VENDOR)
         .inputs(&[
-            Input::line("vendor_id", "Vendor ID").hint("Of a-z, 0-9, '-', '_' and '.'. It cannot be changed."),
+            Input::placeholder("vendor_id", "Vendor ID").hint("Of a-z, 0-9, '-', '_' and '.'. It cannot be changed."),
             VENDOR[0],
             VENDOR[1],
             VENDOR[2],
@@ -127,10 +111,8 @@ pub(super) static PAGES: [Page; 7] = [
                 Action::new("resolve", "Resolve", reconciliation::RESOLVE_DRIFT)
                     .inputs(&[
                         // With the values of now, so that another operator's resolution is not overwritten.
-                        Input::new("resolution", "Resolution", InputKind::Choice(resolutions)).prefilled(),
-                        Input::new("reason", "Reason", InputKind::Paragraph)
-                            .prefilled()
-                            .hint("For the audit trail."),
+                        Input::field("resolution", "Resolution").prefilled(),
+                        REASON.prefilled(),
                     ])
                     .when(|drift| !drift.is("resolution", "resolved"))
                     .done("The drift has its resolution."),
@@ -138,7 +120,7 @@ pub(super) static PAGES: [Page; 7] = [
     Page::list("/reconciliation", "Reconciliation by day", List::of(reconciliation::LIST_RECONCILIATIONS)).actions(&[
             // Days that were not compared yet are not in the list.
             Action::new("run", "Compare a day", reconciliation::RUN_RECONCILIATION)
-                .inputs(&[Input::line("date", "Day").hint("UTC, such as 2026-11-20.")])
+                .inputs(&[Input::placeholder("date", "Day").hint("UTC, such as 2026-11-20.")])
                 .done("The comparison was requested."),
         ]),
     Page::object("/reconciliation/{date}", "Reconciliation of", Object::of(reconciliation::GET_RECONCILIATION, "date", &[
@@ -173,14 +155,13 @@ pub(super) static PAGES: [Page; 7] = [
                 Section::list("Drifts", target(reconciliation::LIST_DRIFTS).query("date={date}&limit=20"), "/drifts?date={date}", "No differences.").columns(&DRIFT_COLUMNS),
             ]).or("This day was not compared yet.")).actions(&[
             Action::new("run", "Compare now", reconciliation::RUN_RECONCILIATION)
-                .inputs(&[Input::line("vendor", "Vendor ID")
-                    .optional()
+                .inputs(&[Input::field("vendor", "Vendor ID")
                     .hint("Empty: all vendors that list their sales.")])
                 .done("The comparison was requested."),
-            Action::new("records", "Upload records", reconciliation::UPLOAD_RECORDS).query("vendor={vendor}")
+            Action::by_query("records", "Upload records", reconciliation::UPLOAD_RECORDS, "vendor={vendor}")
                 .inputs(&[
-                    Input::line("vendor", "Vendor ID"),
-                    Input::new("file", "Records", InputKind::File(".csv")).hint("The vendor's records of the day as CSV."),
+                    Input::placeholder("vendor", "Vendor ID"),
+                    Input::file("file", "Records", ".csv").hint("The vendor's records of the day as CSV."),
                 ])
                 .note("Compares them with our purchases. A file takes effect completely or not at all, and can be sent again.")
                 .shows("The records were compared"),

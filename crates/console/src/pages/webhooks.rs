@@ -63,8 +63,8 @@ pub(super) static PAGES: [Page; 5] = [
             .done("The endpoint is enabled."),
             Action::new("replay-range", "Replay a range", webhooks::REPLAY_WEBHOOK)
                 .inputs(&[
-                    Input::line("from", "From").hint(TIME_HINT),
-                    Input::line("to", "Until").optional().hint("Empty: now."),
+                    Input::field("from", "From").hint(TIME_HINT),
+                    Input::field("to", "Until").hint("Empty: now."),
                 ])
                 .note("Sends every event of the range that the endpoint subscribes to again. The partner sees the same event IDs.")
                 .done("The events are sent again."),

@@ -18,6 +18,25 @@ labels! {
     }
 }
 
+labels! {
+    /// What an operator makes of a drift.
+    pub enum DriftDecision: "lowercase",
+        "New resolution of a drift: `resolved` (settled) or `escalated` (raised with the vendor)." {
+        Resolved,
+        /// Raised with the vendor.
+        Escalated,
+    }
+}
+
+impl From<DriftDecision> for DriftResolution {
+    fn from(decision: DriftDecision) -> Self {
+        match decision {
+            DriftDecision::Resolved => Self::Resolved,
+            DriftDecision::Escalated => Self::Escalated,
+        }
+    }
+}
+
 /// A difference between our voucher and the vendor's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drift {

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 use vouchsafe_domain::category::Category;
 use vouchsafe_domain::product::parse_slug;
 
-use super::text::validate_name;
+use super::text::Name;
 use crate::error_body::InvalidRequest;
 
 /// Definition of a category.
@@ -13,9 +13,8 @@ use crate::error_body::InvalidRequest;
 #[serde(deny_unknown_fields)]
 pub struct CategoryRequest {
     /// Display name.
-    #[schema(min_length = 1, max_length = 200)]
     #[arg(long)]
-    name: String,
+    name: Name,
     /// ID of the parent category.
     #[serde(default)]
     #[arg(long = "parent", value_name = "CATEGORY")]
@@ -26,7 +25,7 @@ impl CategoryRequest {
     /// The category with this id.
     ///
     /// # Errors
-    /// `VALIDATION_FAILED` for an invalid id or name.
+    /// `VALIDATION_FAILED` for an invalid id.
     pub fn into_category(self, category_id: &str) -> Result<Category, InvalidRequest> {
         let slug = |field, id: &str| {
             let slug = parse_slug(id).map(ToOwned::to_owned);
@@ -34,7 +33,7 @@ impl CategoryRequest {
         };
         Ok(Category {
             category_id: slug("category_id", category_id)?,
-            name: validate_name("name", &self.name)?,
+            name: self.name.into(),
             parent_id: self.parent_id.map(|id| slug("parent_id", &id)).transpose()?,
         })
     }

@@ -5,27 +5,15 @@ use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::text::validate_reason;
-use crate::error_body::InvalidRequest;
+use super::text::Reason;
 
 /// Reason for a decision.
 #[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
 pub struct ReasonRequest {
     /// Reason, shown to the partner in the timeline.
-    #[schema(min_length = 1, max_length = 500)]
     #[arg(long)]
-    reason: String,
-}
-
-impl ReasonRequest {
-    /// The trimmed reason.
-    ///
-    /// # Errors
-    /// `VALIDATION_FAILED`.
-    pub fn validated(&self) -> Result<String, InvalidRequest> {
-        validate_reason(&self.reason)
-    }
+    pub reason: Reason,
 }
 
 /// Why a change request is declined.
@@ -34,19 +22,8 @@ impl ReasonRequest {
 pub struct DeclineRequest {
     /// Reason, for the requester.
     #[serde(default)]
-    #[schema(min_length = 1, max_length = 500)]
     #[arg(long)]
-    reason: Option<String>,
-}
-
-impl DeclineRequest {
-    /// The trimmed reason.
-    ///
-    /// # Errors
-    /// `VALIDATION_FAILED`.
-    pub fn validated(&self) -> Result<Option<String>, InvalidRequest> {
-        self.reason.as_deref().map(validate_reason).transpose()
-    }
+    pub reason: Option<Reason>,
 }
 
 /// Body of the response of a confirmed change: that of its operation.

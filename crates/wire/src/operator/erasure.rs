@@ -4,27 +4,15 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use vouchsafe_domain::ids::OrderId;
 
-use super::text::validate_reason;
-use crate::error_body::InvalidRequest;
+use super::text::Reason;
 
 /// Why personal data is erased.
 #[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
 pub struct ErasureRequest {
     /// Reason, written to the audit trail, which keeps it: do not repeat personal data.
-    #[schema(min_length = 1, max_length = 500)]
     #[arg(long)]
-    reason: String,
-}
-
-impl ErasureRequest {
-    /// The trimmed reason.
-    ///
-    /// # Errors
-    /// `VALIDATION_FAILED`.
-    pub fn validated(&self) -> Result<String, InvalidRequest> {
-        validate_reason(&self.reason)
-    }
+    pub reason: Reason,
 }
 
 /// Why the personal data of a partner is erased, and where to continue.
@@ -32,23 +20,12 @@ impl ErasureRequest {
 #[serde(deny_unknown_fields)]
 pub struct PartnerErasureRequest {
     /// Reason, written to the audit trail, which keeps it: do not repeat personal data.
-    #[schema(min_length = 1, max_length = 500)]
     #[arg(long)]
-    reason: String,
+    pub reason: Reason,
     /// `next_after` of the previous call.
     #[serde(default)]
     #[arg(skip)]
     pub after: Option<OrderId>,
-}
-
-impl PartnerErasureRequest {
-    /// The trimmed reason.
-    ///
-    /// # Errors
-    /// `VALIDATION_FAILED`.
-    pub fn validated(&self) -> Result<String, InvalidRequest> {
-        validate_reason(&self.reason)
-    }
 }
 
 /// Objects whose personal data this call has erased.

@@ -17,7 +17,7 @@ pub use self::patch::PartnerPatch;
 use super::credentials::{CredentialDetails, IssuedCredential};
 use super::erasure::{ErasureReport, PartnerErasureRequest};
 use super::patch_field::some_object;
-use super::text::validate_name;
+use super::text::Name;
 use crate::column::col;
 use crate::error_body::InvalidRequest;
 use crate::error_code::Code;
@@ -87,9 +87,8 @@ operations! {
     )))]
 pub struct NewPartner {
     /// Display name.
-    #[schema(min_length = 1, max_length = 200)]
     #[arg(long)]
-    name: String,
+    name: Name,
     /// Networks from which the partner may call; an empty list denies all.
     #[command(flatten)]
     allowlist: Allowlist,
@@ -107,7 +106,7 @@ impl NewPartner {
     /// # Errors
     /// `VALIDATION_FAILED`.
     pub fn into_partner(self, now: OffsetDateTime) -> Result<Partner, InvalidRequest> {
-        let mut partner = Partner::new(validate_name("name", &self.name)?, self.allowlist, now);
+        let mut partner = Partner::new(self.name.into(), self.allowlist, now);
         self.limits.unwrap_or_default().apply(&mut partner.limits);
         partner.limits = validate_limits(partner.limits)?;
         Ok(partner)

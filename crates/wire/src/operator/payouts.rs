@@ -9,9 +9,8 @@ use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutOutcome, PayoutSearch};
 
 use super::erasure::{ErasureReport, ErasureRequest};
-use super::text::{validate_reason, validate_reference};
+use super::text::{Reason, Reference};
 use crate::column::col;
-use crate::error_body::InvalidRequest;
 use crate::error_code::Code;
 use crate::operation::{Page, operations};
 use crate::operator::operation::SecondOperator::{Always, Never};
@@ -81,29 +80,25 @@ impl<'a> PayoutOfPartner<'a> {
 pub struct PayoutDecisionRequest {
     /// Reason, shown to the partner in the timeline.
     #[serde(default)]
-    #[schema(min_length = 1, max_length = 500)]
     #[arg(long)]
-    reason: Option<String>,
+    reason: Option<Reason>,
     /// Reference of the payment at the bank.
     #[serde(default)]
-    #[schema(min_length = 1, max_length = 128)]
     #[arg(
         long,
         help = "Reference of the payment at the bank, e.g. the number of a statement"
     )]
-    reference: Option<String>,
+    reference: Option<Reference>,
 }
 
 impl PayoutDecisionRequest {
-    /// The decision with trimmed texts.
-    ///
-    /// # Errors
-    /// `VALIDATION_FAILED`.
-    pub fn decision(&self, outcome: PayoutOutcome) -> Result<PayoutDecision, InvalidRequest> {
-        Ok(PayoutDecision {
+    /// The decision with this outcome.
+    #[must_use]
+    pub fn decision(&self, outcome: PayoutOutcome) -> PayoutDecision {
+        PayoutDecision {
             outcome,
-            reason: self.reason.as_deref().map(validate_reason).transpose()?,
-            reference: self.reference.as_deref().map(validate_reference).transpose()?,
-        })
+            reason: self.reason.clone().map(Into::into),
+            reference: self.reference.clone().map(Into::into),
+        }
     }
 }

@@ -16,7 +16,7 @@ use vouchsafe_domain::product::{
 };
 
 use self::denominations::{DenominationRangeRequest, parse_denominations};
-use super::text::{validate_identifier, validate_name};
+use super::text::{Brand, Name};
 use crate::error_body::{ErrorDetail, InvalidRequest};
 use crate::json::{self, JsonObject};
 
@@ -25,9 +25,6 @@ pub(super) const MAX_DENOMINATIONS: usize = 200;
 
 /// More than there are countries.
 pub(super) const MAX_COUNTRIES: usize = 300;
-
-/// Characters.
-pub(super) const MAX_BRAND: usize = 100;
 
 /// Characters: a few printed pages.
 pub(super) const MAX_REDEMPTION_TEXT: usize = 20_000;
@@ -68,11 +65,11 @@ const OPTIONS: [&str; 14] = [
 #[group(args = OPTIONS)]
 pub struct ProductRequest {
     /// Display name.
-    #[schema(min_length = 1, max_length = 200)]
+    #[schema(value_type = Name)]
     #[arg(long)]
     name: String,
     /// Brand; codes are unique within a brand.
-    #[schema(min_length = 1, max_length = 100)]
+    #[schema(value_type = Brand)]
     #[arg(long)]
     brand: String,
     /// ID of an existing category.
@@ -200,14 +197,6 @@ impl FieldErrors {
         self.0.push(ErrorDetail::new(field.into(), message.into()));
     }
 
-    /// Returns the default in place of an invalid value, after recording its error.
-    fn or_default<T: Default>(&mut self, checked: Result<T, InvalidRequest>) -> T {
-        checked.unwrap_or_else(|error| {
-            self.0.extend(error.details);
-            T::default()
-        })
-    }
-
     fn or_none<T>(&mut self, field: &str, checked: Result<T, String>) -> Option<T> {
         checked.map_err(|message| self.add(field, message)).ok()
     }
@@ -225,8 +214,8 @@ impl ProductRequest {
         now: OffsetDateTime,
     ) -> Result<Product, InvalidRequest> {
         let mut errors = FieldErrors::default();
-        let name = errors.or_default(validate_name("name", &self.name));
-        let brand = errors.or_default(validate_identifier("brand", &self.brand, MAX_BRAND));
+        let name = errors.or_none("name", self.name.parse::<Name>());
+        let brand = errors.or_none("brand", self.brand.parse::<Brand>());
         let mut slug = |field, id: &str| {
             let slug = parse_slug(id).map(ToOwned::to_owned);
             errors.or_none(field, slug.map_err(|error| error.to_string()))
@@ -254,15 +243,16 @@ impl ProductRequest {
                 format!("expected at most {MAX_VALIDITY_DAYS}"),
             );
         }
-        let (Some(expiry_policy), true) = (policy, errors.0.is_empty()) else {
+        let (Some(name), Some(brand), Some(expiry_policy), []) = (name, brand, policy, &*errors.0) else {
             return Err(InvalidRequest::fields(errors.0));
         };
+        let brand = String::from(brand);
         let code_case = self
             .code_case
             .unwrap_or_else(|| catalogue.code_case_of(&product_id, &brand));
         Ok(Product {
             product_id,
-            name,
+            name: name.into(),
             brand,
             category_id,
             vendor,

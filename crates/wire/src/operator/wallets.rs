@@ -9,7 +9,7 @@ use vouchsafe_domain::money::{Amount, AmountText, Currency};
 use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::wallet::Wallet;
 
-use super::text::validate_reference;
+use super::text::Reference;
 use crate::column::col;
 use crate::error_body::InvalidRequest;
 use crate::error_code::Code;
@@ -71,18 +71,16 @@ pub struct PostingRequest {
     #[arg(allow_negative_numbers = true, help = "Amount, e.g. 1000.00")]
     amount: AmountText,
     /// Your reference; the amount is posted once per reference.
-    #[schema(min_length = 1, max_length = 128)]
     #[arg(long, help = "Your reference, e.g. the number of a bank statement")]
-    reference: String,
+    reference: Reference,
 }
 
 impl PostingRequest {
-    /// The amount and the trimmed reference of a posting of this kind.
+    /// The amount and the reference of a posting of this kind.
     ///
     /// # Errors
-    /// `VALIDATION_FAILED` for an invalid reference or amount; a top-up must be positive.
+    /// `VALIDATION_FAILED` for an invalid amount; a top-up must be positive.
     pub fn validate(&self, currency: Currency, kind: LedgerKind) -> Result<(Amount, String), InvalidRequest> {
-        let reference = validate_reference(&self.reference)?;
         let amount = self.amount.parse(currency);
         let amount = amount.map_err(|error| InvalidRequest::field("amount", error.to_string()))?;
         if amount == Amount::ZERO || amount.minor().unsigned_abs() > MAX_AMOUNT.unsigned_abs() {
@@ -97,6 +95,6 @@ impl PostingRequest {
                 "expected more than zero; use an adjustment to take money away",
             ));
         }
-        Ok((amount, reference))
+        Ok((amount, self.reference.clone().into()))
     }
 }

@@ -37,7 +37,6 @@ pub(in crate::api::operator) type DecisionRequest = (
 pub(in crate::api::operator) async fn approve(
     (service, operator, order_id, Json(request)): DecisionRequest,
 ) -> ApiResult {
-    request.validated()?;
     let order_id = find(&service, &order_id).await?.order_id;
     let approval = OrderApproval { order_id, request };
     submit(&service, &operator, ChangeKind::OrderApprove, approval).await
@@ -93,12 +92,11 @@ async fn decide(
     request: &ReasonRequest,
     actor: AuditActor,
 ) -> ApiResult {
-    let reason = request.validated()?;
     let command = DecideOrder {
         partner_id: find_by_id(service, order_id).await?.partner_id,
         order_id,
         approved,
-        reason,
+        reason: request.reason.clone().into(),
         operator: actor,
     };
     let order = decide_order(&service.engine, command)
@@ -112,12 +110,11 @@ pub(in crate::api::operator) async fn cancel(
     (service, operator, order_id, Json(request)): DecisionRequest,
 ) -> ApiResult {
     let operator = operator.audit_actor();
-    let reason = request.validated()?;
     let order = find(&service, &order_id).await?;
     let command = RevokeOrder {
         partner_id: order.partner_id,
         order_id: order.order_id,
-        reason,
+        reason: request.reason.into(),
         operator,
     };
     let order = revoke_order(&service.engine, command)

@@ -33,11 +33,10 @@ pub(in crate::api::operator) async fn resolve(
     Json(request): Json<ResolveRequest>,
 ) -> ApiResult {
     let actor = operator.audit_actor();
-    let resolution = request.validate_resolution()?;
     let resolve_request = ResolveDriftRequest {
         drift_id: drift_id.parse()?,
-        resolution,
-        reason: request.validate_reason()?,
+        resolution: request.resolution.into(),
+        reason: request.reason.into(),
     };
     let drift = service.store.drifts.resolve(resolve_request, actor).await?;
     Ok(HttpResponse::Ok().json(DriftBody::from(drift.ok_or_else(DriftId::not_found)?)))

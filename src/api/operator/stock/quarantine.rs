@@ -23,9 +23,10 @@ pub(in crate::api::operator) async fn quarantine(
     operator: Operator,
     Json(request): Json<QuarantineRequest>,
 ) -> ApiResult {
-    let reason = request.validate_reason()?;
     let quarantine = &service.store.quarantine;
-    quarantine.start(reason, operator.audit_actor()).await?;
+    quarantine
+        .start(request.reason.into(), operator.audit_actor())
+        .await?;
     let report = QuarantineReport {
         stock_quarantined: true,
     };
@@ -38,7 +39,6 @@ pub(in crate::api::operator) async fn withdraw_sold(
     operator: Operator,
     Json(request): Json<SoldRequest>,
 ) -> ApiResult {
-    let reason = request.validate_reason()?;
     let names = request.names()?;
     let is_code: Vec<bool> = names
         .iter()
@@ -47,7 +47,7 @@ pub(in crate::api::operator) async fn withdraw_sold(
     let sold = names.into_iter().map(|name| sold_voucher(&service, name));
     let sold = sold.collect::<Result<_, ApiError>>()?;
     let quarantine = &service.store.quarantine;
-    let outcomes = quarantine.withdraw_sold(sold, reason, operator.audit_actor());
+    let outcomes = quarantine.withdraw_sold(sold, request.reason.into(), operator.audit_actor());
     let mut report = ComparisonReport::default();
     for (index, outcome) in outcomes.await?.into_iter().enumerate() {
         match outcome {
@@ -87,7 +87,7 @@ pub(in crate::api::operator) async fn release(
     operator: Operator,
     Json(request): Json<ReleaseRequest>,
 ) -> ApiResult {
-    let reason = request.validate_reason()?;
+    request.check_exceptions()?;
     let kept = request
         .except
         .iter()
@@ -101,7 +101,7 @@ pub(in crate::api::operator) async fn release(
         ground,
         quarantine: request.quarantine,
         kept,
-        reason,
+        reason: request.reason.into(),
     };
     let quarantine = &service.store.quarantine;
     match quarantine.release(release, operator.audit_actor()).await? {

@@ -20,7 +20,7 @@ pub(in crate::api::operator) async fn void(
     Json(request): Json<VoidRequest>,
 ) -> ApiResult {
     let actor = operator.audit_actor();
-    let reason = request.validate_reason()?;
+    let reason = String::from(request.reason.clone());
     let catalogue = service.catalogue.current();
     let product = request
         .product_id

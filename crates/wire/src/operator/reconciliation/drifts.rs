@@ -7,12 +7,11 @@ use vouchsafe_domain::ids::{DriftId, OrderId, PartnerId, VoucherId};
 use vouchsafe_domain::money::{Currency, Money};
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::purchase::PurchaseKey;
-use vouchsafe_domain::reconciliation::drift::{Drift, DriftResolution};
+use vouchsafe_domain::reconciliation::drift::{Drift, DriftDecision, DriftResolution};
 use vouchsafe_domain::reconciliation::{DriftKind, VoucherTerms};
 
-use crate::error_body::InvalidRequest;
 use crate::json;
-use crate::operator::text;
+use crate::operator::text::Reason;
 
 /// A difference between a vendor's records and our purchases.
 #[derive(Serialize, ToSchema)]
@@ -83,38 +82,13 @@ pub struct ResolveRequest {
     #[arg(
         long = "as",
         default_value = "resolved",
-        value_parser = vouchsafe_domain::arguments::enum_parser_of(&[DriftResolution::Resolved, DriftResolution::Escalated]),
+        value_parser = vouchsafe_domain::arguments::enum_parser::<DriftDecision>(),
         help = "New resolution"
     )]
-    resolution: DriftResolution,
+    pub resolution: DriftDecision,
     /// Reason, written to the audit trail.
-    #[schema(min_length = 1, max_length = 500)]
     #[arg(long)]
-    reason: String,
-}
-
-impl ResolveRequest {
-    /// The new resolution.
-    ///
-    /// # Errors
-    /// `VALIDATION_FAILED`.
-    pub fn validate_resolution(&self) -> Result<DriftResolution, InvalidRequest> {
-        if self.resolution == DriftResolution::Pending {
-            return Err(InvalidRequest::field(
-                "resolution",
-                "expected `resolved` or `escalated`",
-            ));
-        }
-        Ok(self.resolution)
-    }
-
-    /// The trimmed reason.
-    ///
-    /// # Errors
-    /// `VALIDATION_FAILED`.
-    pub fn validate_reason(&self) -> Result<String, InvalidRequest> {
-        text::validate_reason(&self.reason)
-    }
+    pub reason: Reason,
 }
 
 impl From<Drift> for DriftBody {

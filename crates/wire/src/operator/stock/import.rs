@@ -173,7 +173,7 @@ const MAX_BATCH_NAME: usize = 128;
 /// `VALIDATION_FAILED`.
 pub fn parse_batch(name: Option<&str>, now: OffsetDateTime) -> Result<String, InvalidRequest> {
     match name {
-        Some(name) => validate_identifier("batch", name, MAX_BATCH_NAME),
+        Some(name) => validate_identifier::<MAX_BATCH_NAME>("batch", name),
         None => Ok(timestamp::format(now).unwrap_or_default()),
     }
 }

@@ -10,26 +10,15 @@ use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use super::void::MAX_CODES;
 use crate::error_body::InvalidRequest;
 use crate::json::JsonObject;
-use crate::operator::text::validate_reason;
+use crate::operator::text::Reason;
 
 /// Quarantines all available stock.
 #[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
 #[serde(deny_unknown_fields)]
 pub struct QuarantineRequest {
     /// Reason, written to the audit trail.
-    #[schema(min_length = 1, max_length = 500)]
     #[arg(long)]
-    reason: String,
-}
-
-impl QuarantineRequest {
-    /// The trimmed reason.
-    ///
-    /// # Errors
-    /// `VALIDATION_FAILED`.
-    pub fn validate_reason(&self) -> Result<String, InvalidRequest> {
-        validate_reason(&self.reason)
-    }
+    pub reason: Reason,
 }
 
 /// The quarantine after a request.
@@ -60,8 +49,7 @@ pub struct SoldRequest {
     #[schema(value_type = Vec<NamedVoucher>, max_items = 1_000)]
     pub vouchers: Vec<JsonObject<NamedVoucher>>,
     /// Reason, written to the audit trail.
-    #[schema(min_length = 1, max_length = 500)]
-    pub reason: String,
+    pub reason: Reason,
 }
 
 /// A sold voucher: by its code, by the `code_id` of its row in the lost database, or by its `voucher_id`, which tells only
@@ -103,14 +91,6 @@ pub enum VoucherName {
 }
 
 impl SoldRequest {
-    /// The trimmed reason.
-    ///
-    /// # Errors
-    /// `VALIDATION_FAILED`.
-    pub fn validate_reason(&self) -> Result<String, InvalidRequest> {
-        validate_reason(&self.reason)
-    }
-
     /// The vouchers.
     ///
     /// # Errors
@@ -187,21 +167,20 @@ pub struct ReleaseRequest {
     #[schema(value_type = Vec<QuarantinedSku>, max_items = 1_000)]
     pub except: Vec<JsonObject<QuarantinedSku>>,
     /// Reason, written to the audit trail.
-    #[schema(min_length = 1, max_length = 500)]
-    pub reason: String,
+    pub reason: Reason,
 }
 
 impl ReleaseRequest {
-    /// The trimmed reason.
+    /// Checks the number of SKUs that stay quarantined.
     ///
     /// # Errors
     /// `VALIDATION_FAILED`.
-    pub fn validate_reason(&self) -> Result<String, InvalidRequest> {
+    pub fn check_exceptions(&self) -> Result<(), InvalidRequest> {
         if self.except.len() > MAX_CODES {
             let message = format!("expected at most {MAX_CODES}");
             return Err(InvalidRequest::field("except", message));
         }
-        validate_reason(&self.reason)
+        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 
 use crate::error_body::InvalidRequest;
 use crate::json::JsonObject;
-use crate::operator::text::validate_reason;
+use crate::operator::text::Reason;
 
 /// Most codes of a request: a body of 256 KiB has no space for more long ones.
 pub const MAX_CODES: usize = 1_000;
@@ -39,9 +39,8 @@ pub struct VoidRequest {
     #[arg(skip)]
     pub codes: Option<Vec<JsonObject<NamedCode>>>,
     /// Reason, written to the audit trail.
-    #[schema(min_length = 1, max_length = 500)]
     #[arg(long)]
-    reason: String,
+    pub reason: Reason,
 }
 
 /// A code to void.
@@ -71,14 +70,6 @@ pub enum VoidSelection {
 }
 
 impl VoidRequest {
-    /// The trimmed reason.
-    ///
-    /// # Errors
-    /// `VALIDATION_FAILED`.
-    pub fn validate_reason(&self) -> Result<String, InvalidRequest> {
-        validate_reason(&self.reason)
-    }
-
     /// The vouchers to void.
     ///
     /// # Errors
