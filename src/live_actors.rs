@@ -7,7 +7,8 @@ use time::OffsetDateTime;
 use vouchsafe_actors::ports::vendors::VendorId;
 use vouchsafe_actors::supervisor::{ActorDetails, ActorScan, ActorState, ActorStats, BusyActor};
 use vouchsafe_wire::operator::actors::{
-    self as wire, ActorKind, ActorKindSummary, ActorReading, ActorsQuery, LastError, LiveActor, LiveActors,
+    self as wire, ActorErrorBody, ActorKind, ActorStatsBody, ActorTotalsBody, ActorsQuery, LiveActor,
+    LiveActors,
 };
 
 use crate::service::Service;
@@ -57,8 +58,8 @@ fn describe<K: ToString>(
     kind: ActorKind,
     ActorScan { totals, busiest }: ActorScan<K>,
     now: OffsetDateTime,
-) -> (ActorKindSummary, Vec<LiveActor>) {
-    let summary = ActorKindSummary {
+) -> (ActorTotalsBody, Vec<LiveActor>) {
+    let summary = ActorTotalsBody {
         kind,
         actors: totals.actors,
         not_ready: totals.not_ready,
@@ -78,8 +79,8 @@ fn live_actor<K: ToString>(kind: ActorKind, actor: BusyActor<K>, now: OffsetDate
     }
 }
 
-fn reading(stats: ActorStats, details: ActorDetails, now: OffsetDateTime) -> ActorReading {
-    ActorReading {
+fn reading(stats: ActorStats, details: ActorDetails, now: OffsetDateTime) -> ActorStatsBody {
+    ActorStatsBody {
         mailbox_depth: stats.mailbox_depth,
         handled: stats.handled,
         handled_per_s: None,
@@ -91,7 +92,7 @@ fn reading(stats: ActorStats, details: ActorDetails, now: OffsetDateTime) -> Act
             ActorState::Ready => wire::ActorState::Ready,
             ActorState::Ended => wire::ActorState::Ended,
         },
-        last_error: details.last_error.map(|error| LastError {
+        last_error: details.last_error.map(|error| ActorErrorBody {
             at: now - error.at.elapsed(),
             message: error.message,
         }),

@@ -12,7 +12,7 @@ use vouchsafe_audit_export::AuditExport;
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::ids::CredentialId;
-use vouchsafe_domain::partner::caps::Caps;
+use vouchsafe_domain::partner::caps::PartnerCaps;
 use vouchsafe_domain::replication::Replication;
 use vouchsafe_domain::sandbox_fault::SandboxFaults;
 use vouchsafe_domain::vendor::VendorNetwork;
@@ -66,7 +66,7 @@ pub(crate) struct Service {
     pub(crate) partner_clients: ClientLimits,
     pub(crate) operator_clients: ClientLimits,
     /// Caps of partners without their own; `None` without any.
-    pub(crate) default_caps: Option<Arc<Caps>>,
+    pub(crate) default_caps: Option<Arc<PartnerCaps>>,
     pub(crate) catalogue: Arc<CurrentCatalogue>,
     /// Keys that encrypt voucher codes.
     pub(crate) keyring: Arc<Keyring>,

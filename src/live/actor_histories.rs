@@ -157,7 +157,7 @@ fn per_second(before: &Reading, handled: u64, now: Instant) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use vouchsafe_wire::operator::actors::{ActorReading, ActorState};
+    use vouchsafe_wire::operator::actors::{ActorState, ActorStatsBody};
 
     use super::*;
 
@@ -165,7 +165,7 @@ mod tests {
         LiveActor {
             kind: ActorKind::Wallet,
             key: key.to_owned(),
-            stats: ActorReading {
+            stats: ActorStatsBody {
                 mailbox_depth: 3,
                 handled,
                 handled_per_s: None,

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use vouchsafe_domain::partner::approval_rule::Thresholds;
-use vouchsafe_domain::partner::caps::Caps;
+use vouchsafe_domain::partner::caps::PartnerCaps;
 
 /// Caps of each partner, unless the partner has its own.
 #[derive(Debug, Clone, Args)]
@@ -23,13 +23,13 @@ pub struct CapSettings {
 impl CapSettings {
     /// The caps; `None` without any.
     #[must_use]
-    pub fn caps(&self) -> Option<Caps> {
-        let caps = Caps {
+    pub fn caps(&self) -> Option<PartnerCaps> {
+        let caps = PartnerCaps {
             pending_orders: self.max_pending_orders,
             pending_amount: self.max_pending_amount.clone().unwrap_or_default(),
             cancellations_per_day: self.max_cancellations_per_day,
-            ..Caps::default()
+            ..PartnerCaps::default()
         };
-        (caps != Caps::default()).then_some(caps)
+        (caps != PartnerCaps::default()).then_some(caps)
     }
 }

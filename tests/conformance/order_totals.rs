@@ -8,7 +8,7 @@ use vouchsafe_actors::ports::record::{Record, Verdict};
 use vouchsafe_actors::ports::store::{LaneStore, Store as _};
 use vouchsafe_domain::cap::{CapCheck, CapCounter};
 use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::partner::caps::Caps;
+use vouchsafe_domain::partner::caps::PartnerCaps;
 use vouchsafe_security::vault::grant_key::{Grant, GrantKey, PartnerTerms};
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::Subject as _;
@@ -72,7 +72,8 @@ async fn insert_debits(subject: &PgSubject, count: u32) {
 
 /// Sets an order rate as an operator does.
 async fn set_order_rate(subject: &PgSubject, store: &PgStore) {
-    let caps: Caps = serde_json::from_str(r#"{"approval_over":{"within_s":3600,"orders":1000000}}"#).unwrap();
+    let caps: PartnerCaps =
+        serde_json::from_str(r#"{"approval_over":{"within_s":3600,"orders":1000000}}"#).unwrap();
     let key = GrantKey::from_bytes([1; 32]);
     let partner = store.partners.find(build::partner(1)).await.unwrap().unwrap();
     let terms = PartnerTerms {

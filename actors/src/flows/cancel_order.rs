@@ -18,7 +18,7 @@ use vouchsafe_domain::audit_log::AuditActor;
 use vouchsafe_domain::cap::{CapCheck, CapExceeded};
 use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
 use vouchsafe_domain::order::{Actor, Order, OrderStatus, StoredOrder};
-use vouchsafe_domain::partner::caps::Caps;
+use vouchsafe_domain::partner::caps::PartnerCaps;
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::transition::{Cause, OrderTransition};
 use vouchsafe_domain::voucher::Expiry;
@@ -39,7 +39,7 @@ pub struct CancelOrder {
     /// How long after acceptance this partner may cancel.
     pub window: Duration,
     /// The partner's caps; `None` if it has none.
-    pub caps: Option<Arc<Caps>>,
+    pub caps: Option<Arc<PartnerCaps>>,
 }
 
 /// An operator's command to cancel an order. The partner's time window does not apply; retrieved vouchers stay.

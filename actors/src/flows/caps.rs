@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use vouchsafe_domain::cap::{CapCheck, CapExceeded};
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::money::Money;
-use vouchsafe_domain::partner::caps::Caps;
+use vouchsafe_domain::partner::caps::PartnerCaps;
 
 use super::idempotent::FlowError;
 use crate::engine::Engine;
@@ -37,7 +37,7 @@ pub(super) async fn usage(
 /// The caps that apply to an order.
 #[derive(Debug, Clone)]
 pub struct OrderCaps {
-    pub caps: Arc<Caps>,
+    pub caps: Arc<PartnerCaps>,
     /// The credential whose spend the order counts against, together with those that came from it by rotation.
     pub family_id: CredentialId,
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::{Deserializer, Map, Value, json};
 use vouchsafe_domain::ids::VoucherId;
 use vouchsafe_wire::operator::stock::quarantine::{
-    ComparisonReport, NamedVoucher, QuarantineRequest, ReleaseReport,
+    ComparisonReport, QuarantineRequest, ReleaseReport, SoldVoucherBody,
 };
 use vouchsafe_wire::operator::stock::void::MAX_CODES;
 use vouchsafe_wire::operator::stock::voucher_list::{ListPurpose, ListedVoucher};
@@ -176,7 +176,7 @@ fn report_progress(progress: &str) {
 }
 
 async fn compare(part: &[SoldLine], reason: &str, admin: &AdminClient) -> anyhow::Result<ComparisonReport> {
-    let vouchers: Vec<&NamedVoucher> = part.iter().map(|line| &line.voucher).collect();
+    let vouchers: Vec<&SoldVoucherBody> = part.iter().map(|line| &line.voucher).collect();
     let request = json!({ "vouchers": vouchers, "reason": reason });
     let response = admin.call(WITHDRAW_SOLD_STOCK, Some(&request)).await?;
     serde_json::from_str(&response).context("unexpected response format")
@@ -185,7 +185,7 @@ async fn compare(part: &[SoldLine], reason: &str, admin: &AdminClient) -> anyhow
 /// A sold voucher of a file.
 #[derive(Debug)]
 struct SoldLine {
-    voucher: NamedVoucher,
+    voucher: SoldVoucherBody,
     /// Product and face value, if the line names them.
     sku: Option<(String, String)>,
     /// Number of the line, or of the voucher in a feed.
@@ -300,7 +300,7 @@ impl OwnedLine {
     fn into_sold(self, line: u64) -> anyhow::Result<SoldLine> {
         let voucher_id = self.voucher_id.map(|id| id.parse()).transpose();
         let code_id = self.code_id.map(|id| id.parse()).transpose();
-        let voucher = NamedVoucher {
+        let voucher = SoldVoucherBody {
             voucher_id: voucher_id.context("invalid voucher_id")?,
             code_id: code_id.context("invalid code_id")?,
             product_id: self.product_id.clone().filter(|_| self.code.is_some()),

@@ -4,7 +4,7 @@ use time::{Date, OffsetDateTime};
 
 use crate::ids::CredentialId;
 use crate::money::{Amount, Currency, Money};
-use crate::partner::caps::Caps;
+use crate::partner::caps::PartnerCaps;
 
 /// A number that the database has or counts for each partner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl CapCheck {
     }
 }
 
-impl Caps {
+impl PartnerCaps {
     /// What an order counts against the spend of its day.
     #[must_use]
     pub fn spend_checks(
@@ -214,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    fn caps(text: &str) -> Caps {
+    fn caps(text: &str) -> PartnerCaps {
         serde_json::from_str(text).unwrap()
     }
 

@@ -36,7 +36,7 @@ pub struct NodeRow {
 /// A lane of the node that responds: a queue of records that are committed in batches.
 #[derive(Debug, Clone, Copy, Serialize, utoipa::ToSchema)]
 #[schema(as = Lane)]
-pub struct LaneReading {
+pub struct LaneBody {
     /// Number of the lane, from 0.
     pub lane: usize,
     /// Records between decision and verdict.

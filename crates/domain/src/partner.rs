@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use self::approval_rule::ApprovalRule;
-use self::caps::Caps;
+use self::caps::PartnerCaps;
 use crate::allowlist::Allowlist;
 use crate::ids::{CredentialId, PartnerId};
 use crate::limits::Limits;
@@ -38,7 +38,7 @@ pub struct Partner {
     pub approval_rule: Option<ApprovalRule>,
     /// Caps that override those of the service's settings; null means those of the settings, an empty object means none.
     #[schema(required)]
-    pub caps: Option<Caps>,
+    pub caps: Option<PartnerCaps>,
     /// Products that the partner may order; null means all.
     #[schema(required)]
     pub catalogue: Option<Scope>,

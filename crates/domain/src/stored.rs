@@ -163,16 +163,16 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for KnownFields<A> {
 mod tests {
     use super::*;
     use crate::limits::Limits;
-    use crate::partner::caps::Caps;
+    use crate::partner::caps::PartnerCaps;
 
     #[test]
     fn unknown_fields_of_stored_caps_and_limits_are_ignored() {
         let known = r#"{"pending_orders":3,"pending_amount":{"USD":10.05},"approval_over":{"within_s":60,"orders":9}}"#;
         let newer = r#"{"later":{"a":[1]},"pending_orders":3,"pending_amount":{"USD":10.05},"approval_over":{"within_s":60,"later":null,"orders":9},"last":1}"#;
-        let Stored(caps) = serde_json::from_str::<Stored<Caps>>(newer).unwrap();
+        let Stored(caps) = serde_json::from_str::<Stored<PartnerCaps>>(newer).unwrap();
         assert_eq!(caps, serde_json::from_str(known).unwrap());
         assert!(
-            serde_json::from_str::<Caps>(newer).is_err(),
+            serde_json::from_str::<PartnerCaps>(newer).is_err(),
             "a request body is strict"
         );
 
@@ -192,7 +192,10 @@ mod tests {
             r#"{"pending_amount":{"USD":1.001}}"#,
             "{",
         ] {
-            assert!(serde_json::from_str::<Stored<Caps>>(text).is_err(), "{text}");
+            assert!(
+                serde_json::from_str::<Stored<PartnerCaps>>(text).is_err(),
+                "{text}"
+            );
         }
     }
 }

@@ -14,7 +14,7 @@ use vouchsafe_domain::audit_action::AuditAction;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::limits::Limits;
 use vouchsafe_domain::partner::approval_rule::ApprovalRule;
-use vouchsafe_domain::partner::caps::Caps;
+use vouchsafe_domain::partner::caps::PartnerCaps;
 use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_domain::scope::Scope;
 use vouchsafe_domain::stored::StoredText;
@@ -31,7 +31,7 @@ macro_rules! select_partners {
             r#"SELECT partner_id AS "partner_id: PartnerId", name, allowlist AS "allowlist: Allowlist",
                       limits AS "limits: Json<StoredText<Limits>>", ceilings AS "ceilings: Json<StoredText<Limits>>", suspended,
                       codes_blocked, approval_rule AS "approval_rule: Json<StoredText<ApprovalRule>>",
-                      caps AS "caps: Json<StoredText<Caps>>", catalogue AS "catalogue: Json<StoredText<Scope>>", cancel_window_s, certified_at, agreement_signed_at, created_at,
+                      caps AS "caps: Json<StoredText<PartnerCaps>>", catalogue AS "catalogue: Json<StoredText<Scope>>", cancel_window_s, certified_at, agreement_signed_at, created_at,
                       updated_at, mac
                  FROM partners "# + $rest
             $(, $argument)*

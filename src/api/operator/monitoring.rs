@@ -17,7 +17,7 @@ use vouchsafe_wire::operator::actors::ActorsQuery;
 use vouchsafe_wire::operator::live::{LiveEvent, Overview, SampleList, SamplesQuery};
 use vouchsafe_wire::operator::monitoring;
 use vouchsafe_wire::operator::refusals::{RefusalCount, RefusalsQuery};
-use vouchsafe_wire::operator::stock::level::LevelBody;
+use vouchsafe_wire::operator::stock::level::StockLevelBody;
 
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
@@ -68,7 +68,7 @@ async fn overview(service: web::Data<OperatorState>) -> ApiResult {
     let catalogue = service.catalogue.current();
     let low_stock = service.live.low_stock().into_iter().filter_map(|(level, sales)| {
         let product = catalogue.get(&level.sku.product_id)?;
-        Some(LevelBody::of(level, Some(sales), product.currency))
+        Some(StockLevelBody::of(level, Some(sales), product.currency))
     });
     Ok(HttpResponse::Ok().json(Overview {
         node: service.node.identity().name.clone(),

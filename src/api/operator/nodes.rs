@@ -2,7 +2,7 @@
 
 use actix_web::web;
 use vouchsafe_actors::journal::LaneStats;
-use vouchsafe_domain::node::LaneReading;
+use vouchsafe_domain::node::LaneBody;
 use vouchsafe_wire::filter::WholeList;
 
 use crate::api::error::ApiResult;
@@ -31,8 +31,8 @@ pub(super) async fn list_lanes(
     list_response(&page, rest.take(page.fetch_limit()), |lane| lane.lane)
 }
 
-fn reading(lane: usize, stats: LaneStats) -> LaneReading {
-    LaneReading {
+fn reading(lane: usize, stats: LaneStats) -> LaneBody {
+    LaneBody {
         lane,
         in_flight: stats.in_flight,
         queued: stats.queued,

@@ -38,7 +38,6 @@ pub struct EndedAttempt {
 
 /// An attempt to deliver an event to a webhook endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[schema(as = LoggedAttempt)]
 pub struct LoggedAttempt {
     /// Attempt ID.
     pub attempt_id: AttemptId,

@@ -11,9 +11,8 @@ pub const MAX_RATE_WINDOW_S: u32 = 86_400;
 
 /// Caps of a partner. Without any, nothing is capped.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
-#[schema(as = PartnerCaps)]
 #[serde(deny_unknown_fields)]
-pub struct Caps {
+pub struct PartnerCaps {
     /// Maximum number of orders of which something is still to be delivered, also `PARTIALLY_DELIVERED` ones.
     #[serde(
         default,
@@ -63,7 +62,7 @@ pub struct OrderRate {
     pub amount: Thresholds,
 }
 
-impl Caps {
+impl PartnerCaps {
     /// Whether nothing is capped.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -109,7 +108,7 @@ impl Caps {
 mod tests {
     use super::*;
 
-    fn caps(text: &str) -> Caps {
+    fn caps(text: &str) -> PartnerCaps {
         serde_json::from_str(text).unwrap()
     }
 
@@ -117,7 +116,7 @@ mod tests {
     fn caps_round_trip_through_json() {
         let text = r#"{"pending_orders":3,"pending_amount":{"USD":10.00},"cancellations_per_day":2,"spend_per_day":{"JPY":500},"credential_spend_per_day":{"EUR":1.50},"approval_over":{"within_s":60,"orders":9,"amount":{"USD":5.00}}}"#;
         assert_eq!(serde_json::to_string(&caps(text)).unwrap(), text);
-        assert_eq!(serde_json::to_string(&Caps::default()).unwrap(), "{}");
+        assert_eq!(serde_json::to_string(&PartnerCaps::default()).unwrap(), "{}");
     }
 
     #[test]
@@ -128,7 +127,7 @@ mod tests {
         let effective =
             r#"{"pending_amount":{"USD":5,"EUR":9},"pending_orders":0,"cancellations_per_day":1}"#;
         assert_eq!(own.or(&defaults), caps(effective));
-        assert_eq!(caps("{}").or(&defaults), Caps::default());
+        assert_eq!(caps("{}").or(&defaults), PartnerCaps::default());
     }
 
     #[test]

@@ -15,7 +15,6 @@ labels! {
 
 /// Counts of a reconciliation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[schema(as = ReconciliationSummary)]
 pub struct ReconciliationSummary {
     /// Number of orders: settled on the day, or for which one vendor's vouchers were bought.
     #[schema(minimum = 0)]

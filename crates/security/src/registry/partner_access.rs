@@ -7,7 +7,7 @@ use vouchsafe_domain::approval::ApprovalRule;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::limits::{Limits, RequestClass};
 use vouchsafe_domain::partner::Partner;
-use vouchsafe_domain::partner::caps::Caps;
+use vouchsafe_domain::partner::caps::PartnerCaps;
 use vouchsafe_domain::scope::Scope;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub struct PartnerAccess {
     /// When an order needs an operator's approval; `None` is never.
     pub approval_rule: Option<Arc<ApprovalRule>>,
     /// The partner's own caps; `None` leaves them to the settings, and empty ones exempt the partner from all.
-    pub caps: Option<Arc<Caps>>,
+    pub caps: Option<Arc<PartnerCaps>>,
 }
 
 impl From<&Partner> for PartnerAccess {
@@ -77,7 +77,7 @@ impl From<&Partner> for PartnerAccess {
 impl PartnerAccess {
     /// The caps that apply to the partner; `None` without any.
     #[must_use]
-    pub fn effective_caps(&self, defaults: Option<&Arc<Caps>>) -> Option<Arc<Caps>> {
+    pub fn effective_caps(&self, defaults: Option<&Arc<PartnerCaps>>) -> Option<Arc<PartnerCaps>> {
         let caps = match (&self.caps, defaults) {
             (Some(own), Some(defaults)) => Some(Arc::new(own.or(defaults))),
             (own, defaults) => own.as_ref().or(defaults).cloned(),

@@ -9,7 +9,7 @@ use vouchsafe_domain::catalogue::{Assortment, Catalogue, RequestedLine, Requeste
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::order::Fulfilment;
-use vouchsafe_domain::partner::caps::Caps;
+use vouchsafe_domain::partner::caps::PartnerCaps;
 
 use crate::build;
 
@@ -23,7 +23,7 @@ pub struct OrderRequest {
     pub fulfilment: Fulfilment,
     pub reference: Option<String>,
     pub approval_rule: Option<ApprovalRule>,
-    pub caps: Option<Caps>,
+    pub caps: Option<PartnerCaps>,
 }
 
 impl OrderRequest {
@@ -45,7 +45,7 @@ impl OrderRequest {
 
     /// Sets the partner's caps.
     #[must_use]
-    pub fn with_caps(self, caps: Caps) -> Self {
+    pub fn with_caps(self, caps: PartnerCaps) -> Self {
         Self {
             caps: Some(caps),
             ..self

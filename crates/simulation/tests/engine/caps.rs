@@ -3,7 +3,7 @@
 use vouchsafe_actors::flows::{FlowError, PlaceOrderError};
 use vouchsafe_actors::supervisor::DECISION_TIMEOUT;
 use vouchsafe_domain::partner::approval_rule::Thresholds;
-use vouchsafe_domain::partner::caps::Caps;
+use vouchsafe_domain::partner::caps::PartnerCaps;
 use vouchsafe_simulation::walk::{OrderReply, OrderRequest};
 use vouchsafe_simulation::{Fault, build};
 
@@ -44,9 +44,9 @@ simulation_tests! {
     }
 
     async fn cap_comes_before_a_refusal_that_is_stored(sim, node, gifts: 9) {
-        let request = |key, quantity| order_request(ALICE, key, "gift", quantity).with_caps(Caps {
+        let request = |key, quantity| order_request(ALICE, key, "gift", quantity).with_caps(PartnerCaps {
             spend_per_day: Thresholds([(build::usd(), build::minor(2_000))].into()),
-            ..Caps::default()
+            ..PartnerCaps::default()
         });
         assert!(node.place_order(&request("k1", 1)).await.expect_new().starts_with("DELIVERED"));
         assert_eq!(sim.db.cap_reads(), 0);
@@ -79,8 +79,8 @@ fn cap_use(refused: &OrderReply) -> i64 {
 }
 
 fn capped_request(key: &str, product: &str, pending_orders: u32) -> OrderRequest {
-    order_request(ALICE, key, product, 1).with_caps(Caps {
+    order_request(ALICE, key, product, 1).with_caps(PartnerCaps {
         pending_orders: Some(pending_orders),
-        ..Caps::default()
+        ..PartnerCaps::default()
     })
 }

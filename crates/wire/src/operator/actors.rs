@@ -59,7 +59,7 @@ pub enum ActorKind {
 #[derive(Default, Serialize, ToSchema)]
 pub struct LiveActors {
     /// Totals per kind.
-    sums: Vec<ActorKindSummary>,
+    sums: Vec<ActorTotalsBody>,
     /// The busiest actors first: fullest mailbox, then most messages handled.
     pub data: Vec<LiveActor>,
     /// Whether there are more actors than `limit`.
@@ -91,7 +91,7 @@ pub struct ActorSample {
 /// Totals of one kind of actor.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ActorTotals)]
-pub struct ActorKindSummary {
+pub struct ActorTotalsBody {
     /// `wallet`, `inventory`, `procurement` or `delivery`.
     #[schema(value_type = String)]
     pub kind: ActorKind,
@@ -116,13 +116,13 @@ pub struct LiveActor {
     /// Partner ID, SKU (product and denomination), vendor ID or endpoint ID.
     pub key: String,
     #[serde(flatten)]
-    pub stats: ActorReading,
+    pub stats: ActorStatsBody,
 }
 
 /// A snapshot of an actor.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = ActorStats)]
-pub struct ActorReading {
+pub struct ActorStatsBody {
     /// Messages in the mailbox.
     pub mailbox_depth: usize,
     /// Messages handled since the process started; webhook attempts of a delivery actor.
@@ -144,13 +144,13 @@ pub struct ActorReading {
     pub state: ActorState,
     /// Its last error since the process started; null if there was none.
     #[schema(required)]
-    pub last_error: Option<LastError>,
+    pub last_error: Option<ActorErrorBody>,
 }
 
 /// An error of an actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = ActorError)]
-pub struct LastError {
+pub struct ActorErrorBody {
     /// When it occurred.
     #[serde(with = "vouchsafe_domain::timestamp")]
     pub at: OffsetDateTime,
@@ -173,7 +173,7 @@ pub enum ActorState {
 impl LiveActors {
     /// The summaries of all kinds, and up to `limit` of the busiest actors of each.
     #[must_use]
-    pub fn new(sums: Vec<ActorKindSummary>, mut busiest: Vec<LiveActor>, limit: usize) -> Self {
+    pub fn new(sums: Vec<ActorTotalsBody>, mut busiest: Vec<LiveActor>, limit: usize) -> Self {
         busiest.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
         busiest.truncate(limit);
         let actors: usize = sums.iter().map(|sum| sum.actors).sum();
@@ -187,7 +187,7 @@ impl LiveActors {
 
 /// The key makes the order stable.
 fn sort_key(actor: &LiveActor) -> (Reverse<usize>, Reverse<u64>, &str) {
-    let ActorReading {
+    let ActorStatsBody {
         mailbox_depth,
         handled,
         ..
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     fn live_actor(kind: ActorKind, key: &str, mailbox_depth: usize, handled: u64) -> LiveActor {
-        let stats = ActorReading {
+        let stats = ActorStatsBody {
             mailbox_depth,
             handled,
             handled_per_s: None,
@@ -225,7 +225,7 @@ mod tests {
             live_actor(ActorKind::Inventory, "c", 0, 9),
             live_actor(ActorKind::Wallet, "d", 2, 0),
         ];
-        let summary = ActorKindSummary {
+        let summary = ActorTotalsBody {
             kind: ActorKind::Wallet,
             actors: 4,
             not_ready: 0,

@@ -8,7 +8,7 @@ use vouchsafe_domain::overview::OpenWork;
 use vouchsafe_domain::replication::Replication;
 
 use super::actors::LiveActors;
-use super::stock::level::LevelBody;
+use super::stock::level::StockLevelBody;
 
 /// Query of `GET /samples`.
 #[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
@@ -105,5 +105,5 @@ pub struct Overview {
     #[serde(flatten)]
     pub work: OpenWork,
     /// The ten SKUs whose stock lasts for the shortest time, if for less than seven days. Counted once a minute.
-    pub low_stock: Vec<LevelBody>,
+    pub low_stock: Vec<StockLevelBody>,
 }

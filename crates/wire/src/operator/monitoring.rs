@@ -1,7 +1,7 @@
 //! Operations on the overview, live actors, nodes, the audit trail, and the search.
 
 use vouchsafe_domain::audit_log::{AuditFilter, AuditRow, CheckpointFilter, CheckpointRow};
-use vouchsafe_domain::node::{LaneReading, NodeRow};
+use vouchsafe_domain::node::{LaneBody, NodeRow};
 use vouchsafe_domain::operator::Role;
 
 use crate::column::{Column, col};
@@ -103,7 +103,7 @@ operations! {
                 col("SKUs", "claimed_skus"),
                 col("Chunks", "claimed_chunks"),
             ]);
-    LIST_LANES: Operation<WholeList, Page<LaneReading>> =
+    LIST_LANES: Operation<WholeList, Page<LaneBody>> =
         get("/lanes", Role::Viewer, "listLanes", "List lanes")
             .columns(&[
                 col("Lane", "lane"),

@@ -30,7 +30,7 @@ use crate::partner::webhooks::replay::WebhookReplay;
 use crate::partner::webhooks::request::{
     PutWebhookBody, ReplayEventsBody, WebhookRotateRequest, WebhookTestRequest,
 };
-use crate::partner::webhooks::test::TestResultBody;
+use crate::partner::webhooks::test::WebhookTestBody;
 
 operations! {
     ApiScope;
@@ -98,7 +98,7 @@ operations! {
         delete("/webhooks/{webhook_id}", ApiScope::Webhooks, "deleteWebhook", "Delete a webhook endpoint");
     ROTATE_WEBHOOK: Operation<WebhookRotateRequest, WebhookBody<'static>> =
         post("/webhooks/{webhook_id}/rotate", ApiScope::Webhooks, "rotateWebhook", "Rotate a webhook secret");
-    TEST_WEBHOOK: Operation<WebhookTestRequest, TestResultBody> =
+    TEST_WEBHOOK: Operation<WebhookTestRequest, WebhookTestBody> =
         post("/webhooks/{webhook_id}/test", ApiScope::Webhooks, "testWebhook", "Send a test event");
     RETRY_WEBHOOK: Operation<(), WebhookBody<'static>> =
         post("/webhooks/{webhook_id}/retry", ApiScope::Webhooks, "retryWebhook", "Retry waiting deliveries");

@@ -26,9 +26,9 @@ use crate::partner::orders::body::OrderBody;
 
 operations! {
     ApiScope;
-    REQUEST_SANDBOX_FAULT: Operation<SandboxFaultRequest, FaultBody> =
+    REQUEST_SANDBOX_FAULT: Operation<SandboxFaultRequest, SandboxFaultBody> =
         post("/sandbox/faults", ApiScope::Orders, "requestSandboxFault", "Request a fault");
-    LIST_SANDBOX_FAULTS: Operation<NoFilter, Page<FaultBody>> =
+    LIST_SANDBOX_FAULTS: Operation<NoFilter, Page<SandboxFaultBody>> =
         get("/sandbox/faults", ApiScope::Read, "listSandboxFaults", "List active faults");
     CLEAR_SANDBOX_FAULTS: Operation<(), ()> = delete("/sandbox/faults", ApiScope::Orders, "clearSandboxFaults", "End all faults");
     APPROVE_SANDBOX_ORDER: Operation<(), OrderBody<'static>> =
@@ -92,7 +92,7 @@ struct FaultFields {
 /// A requested fault.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SandboxFault)]
-pub struct FaultBody {
+pub struct SandboxFaultBody {
     /// Kind of fault.
     fault: FaultKind,
     /// How often it still occurs.
@@ -144,7 +144,7 @@ fn seconds(limit: Duration) -> u32 {
     u32::try_from(limit.as_secs()).unwrap_or(u32::MAX)
 }
 
-impl FaultBody {
+impl SandboxFaultBody {
     #[must_use]
     pub fn of(fault: &SandboxFault) -> Self {
         Self {

@@ -9,7 +9,7 @@ use actix_web::{HttpResponse, web};
 use time::{Date, OffsetDateTime};
 pub(super) use upload::upload;
 use vouchsafe_wire::operator::reconciliation;
-use vouchsafe_wire::operator::reconciliation::{DayBody, RunRequest};
+use vouchsafe_wire::operator::reconciliation::{ReconciliationBody, RunRequest};
 use vouchsafe_wire::partner::reconciliation::parse_date;
 
 use super::body::OptionalJson;
@@ -51,11 +51,11 @@ async fn get(service: web::Data<OperatorState>, date: web::Path<String>) -> ApiR
 }
 
 /// The results and allocations of a day; `None` if there are neither.
-async fn find_day(service: &OperatorState, day: Date) -> Result<Option<DayBody>, ApiError> {
+async fn find_day(service: &OperatorState, day: Date) -> Result<Option<ReconciliationBody>, ApiError> {
     let reconciliations = service.store.reconciliations.list(day).await?;
     let allocations = service.store.reconciliations.find_allocations(day).await?;
     let is_empty = reconciliations.is_empty() && allocations.is_none();
-    Ok((!is_empty).then(|| DayBody::of(day, reconciliations, allocations)))
+    Ok((!is_empty).then(|| ReconciliationBody::of(day, reconciliations, allocations)))
 }
 
 /// `POST /reconciliation/{date}/run`: queues a run and returns 202.
@@ -70,7 +70,7 @@ async fn run(
     let vendors = resolve_vendors(&service, request).await?;
     service.store.reconciliations.request(day, vendors, actor).await?;
     let body = find_day(&service, day).await?;
-    let body = body.unwrap_or_else(|| DayBody::of(day, Vec::new(), None));
+    let body = body.unwrap_or_else(|| ReconciliationBody::of(day, Vec::new(), None));
     Ok(HttpResponse::Accepted().json(body))
 }
 

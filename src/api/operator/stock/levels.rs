@@ -3,7 +3,7 @@
 use actix_web::web;
 use vouchsafe_domain::stock::level::{SoldBaseline, StockLevel};
 use vouchsafe_wire::operator::stock::expiries::StockExpiry;
-use vouchsafe_wire::operator::stock::level::{LevelBody, LevelFilter, SkuCursor};
+use vouchsafe_wire::operator::stock::level::{LevelFilter, SkuCursor, StockLevelBody};
 
 use crate::api::error::ApiResult;
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
@@ -27,10 +27,10 @@ pub(in crate::api::operator) async fn list_levels(
     let body = |(level, baseline): (StockLevel, Option<SoldBaseline>)| {
         let product = catalogue.get(&level.sku.product_id)?;
         let sales = baseline.map(|baseline| level.sales_since(baseline, now));
-        Some(LevelBody::of(level, sales, product.currency))
+        Some(StockLevelBody::of(level, sales, product.currency))
     };
     let bodies = levels.into_iter().zip(baselines).filter_map(body);
-    list_response(&page, bodies, LevelBody::cursor)
+    list_response(&page, bodies, StockLevelBody::cursor)
 }
 
 /// `GET /stock/expiries`.

@@ -1,7 +1,7 @@
 //! `/sandbox/faults`: faults that the next orders of a partner meet.
 
 use actix_web::{HttpResponse, web};
-use vouchsafe_wire::partner::sandbox::{FaultBody, parse_fault};
+use vouchsafe_wire::partner::sandbox::{SandboxFaultBody, parse_fault};
 
 use crate::api::error::ApiResult;
 use crate::api::list_request::sorted_list_response;
@@ -15,7 +15,7 @@ pub(super) async fn put(service: web::Data<Service>, signed: VerifiedRequest<Gen
     service
         .sandbox_faults
         .put(signed.caller.partner_id(), fault.clone());
-    Ok(HttpResponse::Created().json(FaultBody::of(&fault)))
+    Ok(HttpResponse::Created().json(SandboxFaultBody::of(&fault)))
 }
 
 pub(super) async fn list(
@@ -27,8 +27,8 @@ pub(super) async fn list(
         .list(caller.partner_id(), service.clock.now());
     sorted_list_response(
         &page,
-        faults.iter().map(FaultBody::of).collect(),
-        FaultBody::label,
+        faults.iter().map(SandboxFaultBody::of).collect(),
+        SandboxFaultBody::label,
     )
 }
 

@@ -17,7 +17,7 @@ use vouchsafe_security::environment::Environment;
 use vouchsafe_webhooks::{SigningMode, WebhookRequest};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::webhooks::request;
-use vouchsafe_wire::partner::webhooks::test::{TestAttempts, TestResultBody, is_accepted};
+use vouchsafe_wire::partner::webhooks::test::{TestAttempts, WebhookTestBody, is_accepted};
 
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::middleware::authentication::{General, VerifiedRequest};
@@ -54,7 +54,7 @@ pub(in crate::api::partner) async fn test(
     };
     let attempts = send_test_deliveries(&service, &target, delivery).await;
     request_outcome::report(&request, partner_id, || outcome(&attempts, webhook_id, event_id));
-    Ok(HttpResponse::Ok().json(TestResultBody::of(event_id, event, attempts)))
+    Ok(HttpResponse::Ok().json(WebhookTestBody::of(event_id, event, attempts)))
 }
 
 async fn send_test_deliveries(

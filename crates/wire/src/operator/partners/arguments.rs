@@ -1,7 +1,7 @@
 //! Values of the command-line options of a partner's terms: `none` and `default` stand for `null`.
 
 use serde::de::DeserializeOwned;
-use vouchsafe_domain::partner::caps::Caps;
+use vouchsafe_domain::partner::caps::PartnerCaps;
 use vouchsafe_domain::period::time_option;
 
 use crate::operator::patch_field::{Nullable, Timestamp};
@@ -26,7 +26,7 @@ pub(super) fn parse_time(text: &str) -> Result<Nullable<Timestamp>, String> {
     }
 }
 
-pub(super) fn parse_caps(text: &str) -> Result<Nullable<Caps>, String> {
+pub(super) fn parse_caps(text: &str) -> Result<Nullable<PartnerCaps>, String> {
     match text {
         "default" => Ok(None),
         caps => serde_json::from_str(caps).map_err(|error| format!("expected JSON or default: {error}")),

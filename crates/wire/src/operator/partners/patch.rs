@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::limits::Limits;
 use vouchsafe_domain::partner::approval_rule::ApprovalRule;
-use vouchsafe_domain::partner::caps::Caps;
+use vouchsafe_domain::partner::caps::PartnerCaps;
 use vouchsafe_domain::partner::{DEFAULT_CANCEL_WINDOW_S, Partner};
 use vouchsafe_domain::scope::Scope;
 
@@ -69,14 +69,14 @@ pub struct PartnerPatch {
     /// Caps that override those of the settings; null: those of the settings apply; an empty object: none apply.
     #[serde(default, deserialize_with = "nullable_object")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Caps>)]
+    #[schema(value_type = Option<PartnerCaps>)]
     #[arg(
         long,
         value_name = "JSON",
         value_parser = arguments::parse_caps,
         help = "Caps on pending orders, cancellations and spend, as JSON: {} for no caps; or `default` for those of the settings"
     )]
-    caps: Option<Nullable<Caps>>,
+    caps: Option<Nullable<PartnerCaps>>,
     /// Products that the partner may order; null: all.
     #[serde(default, deserialize_with = "nullable_object")]
     #[serde(skip_serializing_if = "Option::is_none")]

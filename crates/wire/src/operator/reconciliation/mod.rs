@@ -36,12 +36,12 @@ operations! {
                 col("Drifted", "drifted"),
                 col("Unmatched", "unmatched"),
             ]);
-    GET_RECONCILIATION: Operation<(), DayBody> =
+    GET_RECONCILIATION: Operation<(), ReconciliationBody> =
         get("/reconciliation/{date}", Role::Viewer, "getReconciliation", "Get the reconciliation of a day")
             .errors(&[Code::ReconciliationNotFound, Code::ValidationFailed]);
-    RUN_RECONCILIATION: Operation<RunRequest, DayBody> =
+    RUN_RECONCILIATION: Operation<RunRequest, ReconciliationBody> =
         post("/reconciliation/{date}/run", Role::Operator, Never, "runReconciliation", "Run the reconciliation of a day");
-    UPLOAD_RECORDS: Operation<RecordsQuery, DayBody> =
+    UPLOAD_RECORDS: Operation<RecordsQuery, ReconciliationBody> =
         post("/reconciliation/{date}/records", Role::Operator, Never, "uploadRecords", "Upload the vendor records of a day")
             .errors(&[Code::ReconciliationInProgress]);
     LIST_DRIFTS: Operation<DriftFilter, Page<DriftBody>> =
@@ -66,7 +66,7 @@ operations! {
 /// Reconciliation of a day.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Reconciliation)]
-pub struct DayBody {
+pub struct ReconciliationBody {
     /// Day in UTC.
     #[schema(format = Date)]
     date: String,
@@ -76,13 +76,13 @@ pub struct DayBody {
     vendors: Vec<VendorReconciliation>,
     /// Vouchers of the orders settled on the day, by vendor and batch; null before they were counted.
     #[schema(required)]
-    allocations: Option<Vec<BatchBody>>,
+    allocations: Option<Vec<BatchAllocationsBody>>,
 }
 
 /// Vouchers of one vendor and batch that orders settled on the day have.
 #[derive(Serialize, ToSchema)]
 #[schema(as = BatchAllocations)]
-struct BatchBody {
+struct BatchAllocationsBody {
     /// Vendor ID.
     vendor: String,
     /// Source of the vouchers.
@@ -163,7 +163,7 @@ pub struct RunRequest {
     pub vendor: Option<String>,
 }
 
-impl DayBody {
+impl ReconciliationBody {
     /// The allocations of a day, its results by vendor, and their sum.
     #[must_use]
     pub fn of(day: Date, reconciliations: Vec<Reconciliation>, allocations: Option<DayAllocations>) -> Self {
@@ -177,7 +177,13 @@ impl DayBody {
             summary.orders_total = counted.orders_total;
             summary.vouchers_allocated = counted.vouchers_allocated;
         }
-        let batches = allocations.map(|counted| counted.batches.into_iter().map(BatchBody::from).collect());
+        let batches = allocations.map(|counted| {
+            counted
+                .batches
+                .into_iter()
+                .map(BatchAllocationsBody::from)
+                .collect()
+        });
         Self {
             date: day.to_string(),
             summary,
@@ -187,7 +193,7 @@ impl DayBody {
     }
 }
 
-impl From<BatchAllocations> for BatchBody {
+impl From<BatchAllocations> for BatchAllocationsBody {
     fn from(batch: BatchAllocations) -> Self {
         let compared = |count| (batch.records != RecordsAvailability::None).then_some(count);
         Self {

@@ -26,7 +26,7 @@ impl ListFilter for LevelFilter {}
 /// Number of vouchers of a SKU.
 #[derive(Serialize, ToSchema)]
 #[schema(as = StockLevel)]
-pub struct LevelBody {
+pub struct StockLevelBody {
     /// Product ID.
     product_id: ProductId,
     /// Face value in `currency`.
@@ -59,7 +59,7 @@ pub struct LevelBody {
     minor: i64,
 }
 
-impl LevelBody {
+impl StockLevelBody {
     #[must_use]
     pub fn of(level: StockLevel, sales: Option<RecentSales>, currency: Currency) -> Self {
         Self {

@@ -18,7 +18,7 @@ use crate::operator::operation::SecondOperator::Never;
 use crate::operator::operation::{Operation, OperatorAccess, get, post};
 use crate::operator::stock::expiries::StockExpiry;
 use crate::operator::stock::import::{ImportQuery, ImportReport};
-use crate::operator::stock::level::{LevelBody, LevelFilter};
+use crate::operator::stock::level::{LevelFilter, StockLevelBody};
 use crate::operator::stock::quarantine::{
     ComparisonReport, QuarantineReport, QuarantineRequest, ReleaseReport, ReleaseRequest, SoldRequest,
 };
@@ -26,7 +26,7 @@ use crate::operator::stock::void::{VoidReport, VoidRequest};
 
 operations! {
     OperatorAccess;
-    LIST_STOCK: Operation<LevelFilter, Page<LevelBody>> =
+    LIST_STOCK: Operation<LevelFilter, Page<StockLevelBody>> =
         get("/stock", Role::Viewer, "listStock", "List stock levels")
             .columns(&[
                 col("Product", "product_id"),

@@ -46,8 +46,8 @@ pub struct ReleaseReport {
 #[serde(deny_unknown_fields)]
 pub struct SoldRequest {
     /// The vouchers.
-    #[schema(value_type = Vec<NamedVoucher>, max_items = 1_000)]
-    pub vouchers: Vec<JsonObject<NamedVoucher>>,
+    #[schema(value_type = Vec<SoldVoucherBody>, max_items = 1_000)]
+    pub vouchers: Vec<JsonObject<SoldVoucherBody>>,
     /// Reason, written to the audit trail.
     pub reason: Reason,
 }
@@ -57,7 +57,7 @@ pub struct SoldRequest {
 #[derive(Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = SoldVoucher)]
-pub struct NamedVoucher {
+pub struct SoldVoucherBody {
     /// Voucher ID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voucher_id: Option<VoucherId>,
@@ -77,9 +77,9 @@ pub struct NamedVoucher {
 }
 
 /// Leaves out the code.
-impl std::fmt::Debug for NamedVoucher {
+impl std::fmt::Debug for SoldVoucherBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("NamedVoucher(***)")
+        f.write_str("SoldVoucherBody(***)")
     }
 }
 
@@ -109,7 +109,7 @@ impl SoldRequest {
     }
 }
 
-impl NamedVoucher {
+impl SoldVoucherBody {
     fn name(&self, position: usize) -> Result<VoucherName, InvalidRequest> {
         let invalid = |message: String| InvalidRequest::field(format!("vouchers[{position}]"), message);
         if let Some(product_id) = &self.product_id {

@@ -37,8 +37,8 @@ const MAX_METADATA_BYTES: usize = 32 * 1_024;
 #[serde(deny_unknown_fields)]
 pub struct OrderRequest {
     /// Items to order: at most 1,000 vouchers in total, all in one currency.
-    #[schema(value_type = Vec<Item>, min_items = 1, max_items = 100)]
-    items: Vec<JsonObject<Item>>,
+    #[schema(value_type = Vec<OrderRequestItem>, min_items = 1, max_items = 100)]
+    items: Vec<JsonObject<OrderRequestItem>>,
     /// The currency you expect. The order is rejected if the items are in another one.
     #[serde(default)]
     #[schema(value_type = Option<Currency>)]
@@ -57,8 +57,7 @@ pub struct OrderRequest {
 /// An item to order.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = OrderRequestItem)]
-struct Item {
+struct OrderRequestItem {
     /// Product to order.
     #[schema(value_type = ProductId)]
     product_id: String,
@@ -112,7 +111,7 @@ pub fn parse(body: &[u8]) -> Result<RequestedOrder, InvalidRequest> {
     })
 }
 
-fn check_items(items: &[JsonObject<Item>], errors: &mut FieldErrors) {
+fn check_items(items: &[JsonObject<OrderRequestItem>], errors: &mut FieldErrors) {
     if items.is_empty() || items.len() > MAX_LINES {
         errors.push("items", format!("expected 1 to {MAX_LINES} items"));
     }
@@ -139,7 +138,7 @@ fn check_items(items: &[JsonObject<Item>], errors: &mut FieldErrors) {
     }
 }
 
-impl Item {
+impl OrderRequestItem {
     fn into_line(self) -> RequestedLine {
         RequestedLine {
             product_id: self.product_id,

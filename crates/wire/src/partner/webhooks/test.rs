@@ -11,7 +11,7 @@ use vouchsafe_domain::ids::EventId;
 /// Result of a test delivery.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WebhookTest)]
-pub struct TestResultBody {
+pub struct WebhookTestBody {
     /// Id of the sample event. It is not in the event feed.
     event_id: EventId,
     /// Type of the sample event.
@@ -58,7 +58,7 @@ pub struct TestAttempts {
     pub duplicate: Option<(SendResult, Duration)>,
 }
 
-impl TestResultBody {
+impl WebhookTestBody {
     /// The result of a test with this sample event.
     #[must_use]
     pub fn of(event_id: EventId, event: EventKind, attempts: TestAttempts) -> Self {
