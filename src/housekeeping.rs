@@ -4,6 +4,7 @@
 //! The tasks run independently. The lease is renewed until the last record has its verdict.
 
 mod data_keys;
+mod overview;
 pub(crate) mod recorder;
 mod replica;
 mod replication;
@@ -115,6 +116,7 @@ pub(crate) async fn run_housekeeping(service: &Arc<JobState>) -> Infallible {
         service.audit_export.run(),
         security_events::audit(service),
         run_recorder(service),
+        overview::read(service),
         sampler::sample(service),
         service.engine.share_stock()
     );

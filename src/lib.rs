@@ -12,6 +12,7 @@ mod live;
 mod live_actors;
 pub mod memory_protection;
 mod metrics;
+mod overview;
 pub mod program;
 mod readiness;
 mod sandbox;

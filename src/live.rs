@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tracing::warn;
 use vouchsafe_actors::engine::Engine;
 use vouchsafe_domain::stock::level::{RecentSales, StockLevel};
-use vouchsafe_wire::operator::live::{Sample, SamplePeriod};
+use vouchsafe_wire::operator::live::{Overview, Sample, SamplePeriod};
 
 pub(crate) use self::actor_histories::ActorHistories;
 pub(crate) use self::traffic::Traffic;
@@ -52,6 +52,7 @@ pub(crate) struct Live {
     event: watch::Sender<Arc<FeedEvent>>,
     feeds: Arc<Semaphore>,
     low_stock: Mutex<Vec<LowStock>>,
+    overview: Mutex<Option<Arc<Overview>>>,
     pub(crate) actor_histories: ActorHistories,
 }
 
@@ -105,6 +106,7 @@ impl Default for Live {
             event: watch::Sender::new(Arc::default()),
             feeds: Arc::new(Semaphore::new(MAX_FEEDS)),
             low_stock: Mutex::default(),
+            overview: Mutex::default(),
             actor_histories: ActorHistories::default(),
         }
     }
@@ -203,6 +205,15 @@ impl Live {
     /// SKUs with little stock, the lowest first.
     pub(crate) fn low_stock(&self) -> Vec<LowStock> {
         self.low_stock.lock().clone()
+    }
+
+    pub(crate) fn set_overview(&self, overview: Option<Arc<Overview>>) {
+        *self.overview.lock() = overview;
+    }
+
+    /// The overview of the last seconds, if a client follows the feed.
+    pub(crate) fn overview(&self) -> Option<Arc<Overview>> {
+        self.overview.lock().clone()
     }
 
     fn series(&self) -> MutexGuard<'_, Series> {

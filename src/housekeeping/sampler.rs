@@ -45,6 +45,7 @@ pub(super) async fn sample(service: &JobState) -> Infallible {
         }
         service.live.publish(&LiveEvent {
             sample: Some(sample),
+            overview: service.live.overview().as_deref(),
             actors: &actors,
         });
     }

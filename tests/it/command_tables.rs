@@ -84,6 +84,7 @@ async fn tables_with_long_values_fit_and_show_whole_ids() {
     let environment = [
         ("VOUCHSAFE_ADMIN_URL", url.as_str()),
         ("VOUCHSAFE_OPERATOR_TOKEN", "any"),
+        ("COLUMNS", "100"),
     ];
     let mut tables = 0;
     for command in commands().iter().filter(|command| command.is_operator_command) {

@@ -183,7 +183,10 @@ async fn commands_cover_sale_from_partner_to_codes() {
 
     let levels = run_ok(&["stock", "levels", "--product", &product]);
     let fields: Vec<_> = levels.lines().nth(1).unwrap().split_whitespace().collect();
-    assert_eq!(fields.join(" "), format!("{product} 25.00 USD 2 1 1 1.0 0 1 0"));
+    assert_eq!(
+        fields.join(" "),
+        format!("{product} 25.00 USD 2 1 1 1.0 0 1 0 0 -")
+    );
     let voided = run_ok(&words(&format!(
         "stock void --product {product} --denomination 25 --reason over"
     )));

@@ -126,7 +126,10 @@ try {
   const partner_id = /ptn_[0-9a-f]{32}/.exec(created)[0];
   const page = `/partners/${partner_id}`;
   await confirmed("ann", page, "allowlist", { allowlist: "127.0.0.0/8" });
-  storeCredential(await confirmed("ann", page, "issue", {}));
+  const issued = await confirmed("ann", page, "issue", {});
+  assert.match(issued, /It is shown only now/);
+  assert.match(await browser.run(TEXT), /Copy[^]*Download as JSON/);
+  storeCredential(issued);
   await confirmed("ann", page, "caps", { caps: true, "caps.pending_orders": "40", "caps.spend_per_day": "USD 5000.00\nEUR 4000" });
   assert.match(await open("ben", page), /40/);
   const first = valueAfter(created, "Credential ID");
@@ -219,8 +222,18 @@ try {
   assert.match(await send("ann", page, "suspend", { codes_blocked: false }), /The partner is suspended/);
   assert.throws(() => partner("GET", "/wallets"), ({ stdout }) => stdout.includes("PARTNER_SUSPENDED"));
   assert.equal(partner("GET", `/orders/${delivered}/vouchers`).data[0].credentials[0].value, "day-gift-1");
+  assert.match(await open("ben", page), /This partner is suspended: its requests are refused/);
+
+  // The overview follows the service, and says when it does not.
+  await open("ben", "/");
+  await browser.run(`document.querySelector(".facts > div").dataset.before = "yes"`);
+  await browser.wait(`return !document.querySelector(".facts [data-before]")`);
   assert.deepEqual(await browser.complaints(), []);
+  // A service that hangs reports no error to the browser.
+  process.kill(Number(env.SERVICE_PID), "SIGSTOP");
+  await browser.wait(`return /Connection lost, last update \\d\\d:\\d\\d:\\d\\d UTC/.test(document.body.innerText)`);
 } finally {
+  process.kill(Number(env.SERVICE_PID), "SIGCONT");
   await browser.stop();
   receiver.close();
 }

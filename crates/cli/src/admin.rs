@@ -11,15 +11,18 @@ use vouchsafe_domain::ids::ChangeRequestId;
 use vouchsafe_private_postgres::OPERATOR_TOKEN_FILE;
 use vouchsafe_security::secret::expose;
 use vouchsafe_security::secret_file;
-use vouchsafe_wire::column::Column;
+use vouchsafe_wire::column::{Column, of_terminal};
 use vouchsafe_wire::filter::NoFilter;
+use vouchsafe_wire::operator::actors::ActorsQuery;
 use vouchsafe_wire::operator::operation::Operation;
+use vouchsafe_wire::operator::search::SearchQuery;
 use vouchsafe_wire::page::PageParameters;
 use vouchsafe_wire::{operation, query};
 
 use super::client::{ClientCertificate, ErrorResponse, TransportOptions, build_client, parse_url, send};
 use super::exit::WaitingChange;
 use super::id::ObjectRef;
+use super::table_options::TableOptions;
 use super::target::{Target, http_method};
 use super::{CONNECTION_OPTIONS, CommandOutput, LocalService, output};
 
@@ -81,7 +84,27 @@ pub struct ListArgs<F: Args = NoFilter> {
     #[command(flatten)]
     #[serde(flatten)]
     page: PageParameters,
+    #[command(flatten)]
+    #[serde(skip)]
+    table: TableOptions,
 }
+
+/// Query of a list, and how it is printed.
+pub(super) trait ListQuery: Serialize {
+    fn table(&self) -> TableOptions {
+        TableOptions::default()
+    }
+}
+
+impl<F: Args + Serialize> ListQuery for ListArgs<F> {
+    fn table(&self) -> TableOptions {
+        self.table.clone()
+    }
+}
+
+impl ListQuery for ActorsQuery {}
+
+impl ListQuery for SearchQuery {}
 
 /// An object, and the body of a request about it.
 #[derive(Debug, Args)]
@@ -208,11 +231,13 @@ impl AdminClient {
     pub(super) async fn list<Q, R>(
         &self,
         target: impl Into<Target<Q, R>>,
-        query: &impl Serialize,
+        query: &impl ListQuery,
     ) -> anyhow::Result<CommandOutput> {
+        let table = query.table();
         let query = query::to_string(query)?;
         let target = target.into().query(&query);
-        self.print_list(self.request(&target), target.columns(), &query)
+        let columns = table.choose(of_terminal(target.columns()))?;
+        self.print_list(self.request(&target), &columns, &query, &table)
             .await
     }
 
@@ -226,9 +251,12 @@ impl AdminClient {
         request: reqwest::RequestBuilder,
         columns: &[Column],
         query: &str,
+        table: &TableOptions,
     ) -> anyhow::Result<CommandOutput> {
         let response = self.execute(request).await?;
-        self.show(response, |response| output::format_list(response, columns, query))
+        self.show(response, |response| {
+            output::format_list(response, columns, query, table)
+        })
     }
 
     pub(super) const fn is_json_output(&self) -> bool {

@@ -73,7 +73,7 @@ pub struct FulfilArgs {
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::List(args) => admin.list(SEARCH_ORDERS, &args).await,
+        Action::List(args) => admin.list(SEARCH_ORDERS, &*args).await,
         Action::Show(order) => admin.run(order.at(GET_ORDER)).await,
         Action::Events { order, list } => admin.list(order.at(LIST_ORDER_EVENTS), &list).await,
         Action::Fulfil(mut args) => {

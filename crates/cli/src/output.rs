@@ -13,7 +13,9 @@ use vouchsafe_domain::period::parse_timestamp;
 use vouchsafe_wire::column::{Column, of_terminal};
 use vouchsafe_wire::query;
 
+use super::csv::format_csv;
 use super::table::{format_table, wrap};
+use super::table_options::TableOptions;
 
 /// Fields of an object in their original order.
 pub(super) struct OrderedFields(pub(super) Vec<(String, Box<RawValue>)>);
@@ -194,19 +196,35 @@ pub(super) fn format_paragraphs(
 }
 
 /// Formats a list as a table, with the options of the next page. A column whose value `query` names is the same in every row
-/// and is left out, except states.
-pub(super) fn format_list(body: &str, columns: &[Column], query: &str) -> anyhow::Result<String> {
+/// and is left out, except states, unless `options` choose columns.
+pub(super) fn format_list(
+    body: &str,
+    columns: &[Column],
+    query: &str,
+    options: &TableOptions,
+) -> anyhow::Result<String> {
     let list: ListBody = serde_json::from_str(body)?;
     let filters = query::split(query).unwrap_or_default();
     let is_filtered = |column: &Column| {
         let names_object = column.fields.ends_with("_id") || ["vendor", "date"].contains(&column.fields);
         names_object && filters.iter().any(|(name, _)| name == column.fields)
     };
-    let mut columns = of_terminal(columns);
-    let first = columns.first().map(|column| column.fields);
-    columns.retain(|column| Some(column.fields) == first || !is_filtered(column));
-    let mut text = format_rows(&list.data, &columns);
-    if list.data.is_empty() {
+    let mut columns = columns.to_vec();
+    if options.columns.is_empty() && !options.csv {
+        let first = columns.first().map(|column| column.fields);
+        columns.retain(|column| Some(column.fields) == first || !is_filtered(column));
+    }
+    let mut text = if options.csv {
+        let mut rows = rows_of(&list.data, &columns);
+        rows.iter_mut()
+            .flatten()
+            .filter(|cell| *cell == NULL)
+            .for_each(String::clear);
+        format_csv(&columns, &rows)
+    } else {
+        format_rows(&list.data, &columns)
+    };
+    if list.data.is_empty() && !options.csv {
         text.push_str("\n(no entries)");
     }
     if let Some(cursor) = list.next_cursor {
@@ -218,14 +236,23 @@ pub(super) fn format_list(body: &str, columns: &[Column], query: &str) -> anyhow
                 Some(format!("{option} {time} "))
             });
         let times: String = times.collect();
-        text.push_str(&format!("\nNext page: {times}--cursor {cursor}"));
+        let next = format!("Next page: {times}--cursor {cursor}");
+        if options.csv {
+            super::print_error(&next);
+        } else {
+            text = format!("{text}\n{next}");
+        }
     }
     Ok(text)
 }
 
 fn format_rows(objects: &[OrderedFields], columns: &[Column]) -> String {
+    format_table(columns, &rows_of(objects, columns))
+}
+
+fn rows_of(objects: &[OrderedFields], columns: &[Column]) -> Vec<Vec<String>> {
     let row = |object: &OrderedFields| columns.iter().map(|column| object.cell(column.fields)).collect();
-    format_table(columns, &objects.iter().map(row).collect::<Vec<_>>())
+    objects.iter().map(row).collect()
 }
 
 #[cfg(test)]
@@ -267,10 +294,13 @@ mod tests {
         let body = r#"{"data":[{"price":25.00,"currency":"USD","product_id":"ä"},{"product_id":"longer-one","price":1}],
             "has_more":true,"next_cursor":"abc"}"#;
         let expected = "PRODUCT     PRICE      GONE\nä           25.00 USD  -\nlonger-one  1          -\nNext page: --cursor abc";
-        assert_eq!(format_list(body, &columns, "limit=2").unwrap(), expected);
+        assert_eq!(
+            format_list(body, &columns, "limit=2", &TableOptions::default()).unwrap(),
+            expected
+        );
         let empty = r#"{"data":[],"has_more":false,"next_cursor":null}"#;
         assert_eq!(
-            format_list(empty, &columns[..1], "").unwrap(),
+            format_list(empty, &columns[..1], "", &TableOptions::default()).unwrap(),
             "PRODUCT\n(no entries)"
         );
     }
@@ -287,7 +317,8 @@ mod tests {
             format_list(
                 body,
                 &columns,
-                "webhook_id=w&partner_id=p&status=s&from=2026-11-20T12%3A00%3A00Z"
+                "webhook_id=w&partner_id=p&status=s&from=2026-11-20T12%3A00%3A00Z",
+                &TableOptions::default()
             )
             .unwrap(),
             "WEBHOOK  STATUS\nw        s\nNext page: --since 2026-11-20T12:00:00Z --cursor c"
@@ -305,7 +336,7 @@ mod tests {
             {"at":"2026-11-20T12:00:00.123456Z","attempts":[{"status":200,"fault":null},{"status":null,"fault":"timeout"}]},
             {"at":null,"attempts":[],"note":"a\u001b[31mb\nc\u202e"}],"has_more":false,"next_cursor":null}"#;
         assert_eq!(
-            format_list(body, &columns, "").unwrap(),
+            format_list(body, &columns, "", &TableOptions::default()).unwrap(),
             "AT                    RESPONSE  NOTE\n2026-11-20T12:00:00Z  timeout   -\n-                     -         a\\u001b[31mb\\nc\\u202e"
         );
     }

@@ -1,12 +1,15 @@
-//! Tables of at most 100 columns of a terminal.
+//! Tables as wide as the terminal, and as wide as they need to be where the output is no terminal.
 //!
 //! A table's columns are in the order of their importance: one that does not fit is left out. Long texts are shortened in the
 //! middle. An ID is never shortened, because it is there to be copied.
 
+use std::env;
+use std::io::{self, IsTerminal as _};
+
 use unicode_width::UnicodeWidthStr as _;
 use vouchsafe_wire::column::Column;
 
-/// Width in columns of a terminal; the help has the same.
+/// Width of help and paragraphs in columns of a terminal, and of tables on a terminal that does not tell its width.
 pub const MAX_WIDTH: usize = 100;
 
 const GAP: &str = "  ";
@@ -20,11 +23,25 @@ struct FittedColumn {
 
 /// Formats a line of headings and a line per row, with a note on columns that are left out.
 pub(super) fn format_table(columns: &[Column], rows: &[Vec<String>]) -> String {
+    format_within(columns, rows, output_width())
+}
+
+/// `COLUMNS`, else the width of the terminal; unlimited where the output is no terminal.
+fn output_width() -> usize {
+    let columns = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    columns.unwrap_or_else(|| match terminal_size::terminal_size() {
+        _ if !io::stdout().is_terminal() => usize::MAX,
+        Some((width, _)) => usize::from(width.0),
+        None => MAX_WIDTH,
+    })
+}
+
+fn format_within(columns: &[Column], rows: &[Vec<String>], max_width: usize) -> String {
     let headings: Vec<_> = columns
         .iter()
         .map(|column| column.heading.to_ascii_uppercase())
         .collect();
-    let fitted = fit(columns, rows);
+    let fitted = fit(columns, rows, max_width);
     let line = |cells: &Vec<String>| {
         let cells = fitted.iter().map(|FittedColumn { index, width, .. }| {
             let cell = shorten(&cells[*index], *width);
@@ -40,25 +57,28 @@ pub(super) fn format_table(columns: &[Column], rows: &[Vec<String>]) -> String {
         .map(|index| headings[index].as_str())
         .collect();
     if !left_out.is_empty() {
-        lines.push(format!("Not shown: {}; see --json", left_out.join(", ")));
+        lines.push(wrap(&format!(
+            "Not shown: {}; choose with --columns, or see --json",
+            left_out.join(", ")
+        )));
     }
     lines.join("\n")
 }
 
 /// Selects the columns that fit, the first ones first, and shortens the widest texts.
-fn fit(columns: &[Column], rows: &[Vec<String>]) -> Vec<FittedColumn> {
+fn fit(columns: &[Column], rows: &[Vec<String>], max_width: usize) -> Vec<FittedColumn> {
     let mut fitted: Vec<FittedColumn> = Vec::new();
     let total = |fitted: &[FittedColumn], width: fn(&FittedColumn) -> usize| {
         let gaps = fitted.len().saturating_sub(1) * GAP.len();
         fitted.iter().map(width).sum::<usize>() + gaps
     };
     for (index, column) in columns.iter().enumerate() {
-        fitted.push(measure(index, column, rows));
-        if fitted.len() > 1 && total(&fitted, |column| column.min_width) > MAX_WIDTH {
+        fitted.push(measure(index, column, rows, max_width));
+        if fitted.len() > 1 && total(&fitted, |column| column.min_width) > max_width {
             fitted.pop();
         }
     }
-    while total(&fitted, |column| column.width) > MAX_WIDTH {
+    while total(&fitted, |column| column.width) > max_width {
         let shrinkable = fitted.iter_mut().filter(|column| column.width > column.min_width);
         let Some(widest) = shrinkable.max_by_key(|column| column.width) else {
             break;
@@ -68,7 +88,7 @@ fn fit(columns: &[Column], rows: &[Vec<String>]) -> Vec<FittedColumn> {
     fitted
 }
 
-fn measure(index: usize, column: &Column, rows: &[Vec<String>]) -> FittedColumn {
+fn measure(index: usize, column: &Column, rows: &[Vec<String>], max_width: usize) -> FittedColumn {
     let cells = || rows.iter().map(|row| row[index].as_str());
     let widest = |cells: &mut dyn Iterator<Item = &str>| cells.map(str::width).max().unwrap_or_default();
     let width = widest(&mut cells()).max(column.heading.width());
@@ -83,7 +103,7 @@ fn measure(index: usize, column: &Column, rows: &[Vec<String>]) -> FittedColumn 
     let min_width = width.min(min_width).max(column.heading.width()).max(ids);
     FittedColumn {
         index,
-        width: width.min(MAX_WIDTH),
+        width: width.min(max_width),
         min_width,
     }
 }
@@ -158,7 +178,7 @@ mod tests {
             col("Subject", "subject").text(12),
         ];
         let long = format!("begin{}end", "日".repeat(80));
-        let table = format_table(&columns, &[row(&[ID, &long, ID])]);
+        let table = format_within(&columns, &[row(&[ID, &long, ID])], MAX_WIDTH);
         let line = table.lines().nth(1).unwrap();
         assert_eq!(line.matches(ID).count(), 2, "{table}");
         assert!(
@@ -171,12 +191,20 @@ mod tests {
     #[test]
     fn column_that_does_not_fit_is_left_out_with_a_note() {
         let columns = [col("One", "1"), col("Two", "2"), col("Three", "3"), col("N", "4")];
-        let table = format_table(&columns, &[row(&[ID, ID, ID, "7"])]);
+        let rows = [row(&[ID, ID, ID, "7"])];
         assert_eq!(
-            table,
+            format_within(&columns, &rows, MAX_WIDTH),
             format!(
-                "ONE{0}TWO{0}N\n{ID}  {ID}  7\nNot shown: THREE; see --json",
+                "ONE{0}TWO{0}N\n{ID}  {ID}  7\nNot shown: THREE; choose with --columns, or see --json",
                 " ".repeat(35)
+            )
+        );
+        assert_eq!(
+            format_within(&columns, &rows, 220),
+            format!(
+                "ONE{0}TWO{0}THREE{1}N\n{ID}  {ID}  {ID}  7",
+                " ".repeat(35),
+                " ".repeat(33)
             )
         );
     }

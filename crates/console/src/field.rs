@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use serde_json::Value;
 use vouchsafe_wire::operation::Method;
 
+use crate::action::Action;
 use crate::body_schema::{BodySchema, Property, has_type};
 use crate::input::{Input, InputTarget};
-use crate::page::Action;
 
 /// Characters: a longer text gets several lines.
 const MAX_LINE: u64 = 200;

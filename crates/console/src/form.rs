@@ -5,11 +5,11 @@ mod field_markup;
 use maud::{Markup, html};
 
 use self::field_markup::render_field;
+use crate::action::Action;
 use crate::api::{ApiBody, ApiRequest, Refusal};
 use crate::field::{Field, FieldKind, fields};
 use crate::input_value::{group, parse, text_of};
 use crate::json::Json;
-use crate::page::Action;
 use crate::template::{self, Params};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operation::Method;
@@ -209,7 +209,7 @@ pub(crate) fn render(context: &FormContext<'_>, action: &Action, row: &Json, id:
     let has_file = encoding.is_some();
     html! {
         details.action open[failed.is_some()] {
-            summary { (action.label) }
+            summary.dangerous[action.is_dangerous] { (action.label) }
             // A file is sent by the script, which shows its progress; without script the browser sends it.
             form method="post" action=(address)
                 enctype=[encoding] hx-boost=[has_file.then_some("true")]
@@ -220,7 +220,7 @@ pub(crate) fn render(context: &FormContext<'_>, action: &Action, row: &Json, id:
                     input type="hidden" name=(name) value=[row.get(name).text()];
                 }
                 @for field in fields { (render_field(&field, failed, row.get(&field.name), &id, true)) }
-                button.primary type="submit" { (action.label) }
+                button.primary.dangerous[action.is_dangerous] type="submit" { (action.label) }
                 @if has_file { progress hidden max="100" value="0" aria-label="Sent" {} }
             }
         }

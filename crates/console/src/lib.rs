@@ -3,7 +3,9 @@
 //! Plain functions from a request to a page, without a web framework. The console has no rights of its own: it reads and changes
 //! everything through [`AdminApi`], in the name of the signed-in operator. Pages work without script.
 
+mod action;
 mod api;
+mod api_target;
 mod body_schema;
 mod chart;
 mod field;
@@ -14,6 +16,7 @@ mod json;
 mod layout;
 mod list;
 mod live;
+mod number;
 mod page;
 mod pages;
 mod respond;

@@ -2,15 +2,19 @@
 //! which htmx puts in place.
 
 use maud::{Markup, html};
-use vouchsafe_wire::operator::monitoring::FOLLOW_LIVE_FEED;
+use vouchsafe_wire::operator::monitoring::{FOLLOW_LIVE_FEED, GET_OVERVIEW};
 
 use crate::json::Json;
-use crate::page::{ApiTarget, Object, Section, Source, View, target};
+use crate::page::{ApiTarget, Column, Object, Section, Source, View, target};
 use crate::pages::all_pages;
 use crate::table::{NO_FORMS, frame, table_rows};
+use crate::value::fact_rows;
 
 /// The feed of the API; its response without streaming is one event.
 pub(crate) const FEED: ApiTarget = target(FOLLOW_LIVE_FEED);
+
+/// The facts of the overview in an event.
+const OVERVIEW: &str = "overview";
 
 /// The event with the traffic sample, for the charts.
 const SAMPLE: &str = "sample";
@@ -71,8 +75,30 @@ pub fn render_event(json: &[u8]) -> String {
         let rows = table_rows(section.columns, rows_of(event.get(field)), NO_FORMS.as_ref());
         push(field, &rows.into_string());
     }
+    let overview = event.get(OVERVIEW);
+    if *overview != Json::Null
+        && let Some(columns) = overview_columns()
+    {
+        push(OVERVIEW, &fact_rows(columns, overview).into_string());
+    }
     push("chart", &event.get(SAMPLE).to_string());
     text
+}
+
+/// The event that replaces the facts of a page.
+pub(crate) fn event_of_facts(object: &Object) -> Option<&'static str> {
+    let is_overview = object
+        .api
+        .is_some_and(|target| target.route.id == GET_OVERVIEW.route.id);
+    is_overview.then_some(OVERVIEW)
+}
+
+/// The facts of the overview's page.
+fn overview_columns() -> Option<&'static [Column]> {
+    all_pages().find_map(|page| match &page.view {
+        View::Object(object) if event_of_facts(object).is_some() => Some(object.facts),
+        _ => None,
+    })
 }
 
 /// The sections that the feed changes, one of each field.
@@ -106,7 +132,7 @@ fn rows_of(value: &Json) -> &[Json] {
 mod tests {
     use super::*;
 
-    const EVENT: &str = r#"{"sample":{"at":"2026-11-25T10:00:00.123456Z","orders_per_s":12.5},
+    const EVENT: &str = r#"{"overview":{"orders_to_approve":59,"is_ready":true},"sample":{"at":"2026-11-25T10:00:00.123456Z","orders_per_s":12.5},
         "actors":{"sums":[{"kind":"wallet","actors":2}],"data":[{"kind":"wallet","key":"<b>\n\nevent: forged","handled":7}]}}"#;
 
     #[test]
@@ -120,12 +146,14 @@ mod tests {
                 "event: sample",
                 "event: actors.sums",
                 "event: actors.data",
+                "event: overview",
                 "event: chart"
             ]
         );
         assert!(events[0].contains(">12.5<"), "{}", events[0]);
         assert!(events[2].contains("&lt;b&gt;"), "{}", events[2]);
-        assert!(events[3].ends_with(r#""orders_per_s":12.5}"#), "{}", events[3]);
+        assert!(events[3].contains("<dd>59</dd>"), "{}", events[3]);
+        assert!(events[4].ends_with(r#""orders_per_s":12.5}"#), "{}", events[4]);
     }
 
     #[test]

@@ -4,16 +4,13 @@
 //! operations of the wire format, and what a form asks for from their request types; a test compares parameters and fields of
 //! responses with the OpenAPI document.
 
-use utoipa::ToSchema;
-use vouchsafe_domain::operator::Role;
 pub(crate) use vouchsafe_wire::column::{Column, col};
-use vouchsafe_wire::operation::Method;
-use vouchsafe_wire::operator::operation::{Operation, Route};
+use vouchsafe_wire::operator::operation::Operation;
 
-use crate::body_schema::BodySchema;
+pub(crate) use crate::action::{Action, Outcome};
+pub(crate) use crate::api_target::{ApiTarget, target};
 pub(crate) use crate::input::{Input, REASON, labels};
 use crate::json::Json;
-use crate::template::{fill_parts, placeholders};
 
 /// A page at a path of the console.
 pub(crate) struct Page {
@@ -51,38 +48,6 @@ impl Page {
     pub(crate) const fn actions(mut self, actions: &'static [Action]) -> Self {
         self.actions = actions;
         self
-    }
-}
-
-/// A request of the operator API.
-#[derive(Clone, Copy)]
-pub(crate) struct ApiTarget {
-    pub(crate) route: Route,
-    /// Query with placeholders; empty: none.
-    pub(crate) query: &'static str,
-}
-
-/// A request without a query.
-pub(crate) const fn target<Q, R>(operation: Operation<Q, R>) -> ApiTarget {
-    ApiTarget {
-        route: operation.route,
-        query: "",
-    }
-}
-
-impl ApiTarget {
-    pub(crate) const fn query(self, query: &'static str) -> Self {
-        Self { query, ..self }
-    }
-
-    /// The names of the placeholders.
-    pub(crate) fn placeholders(&self) -> impl Iterator<Item = &'static str> + use<> {
-        placeholders(self.route.path).chain(placeholders(self.query))
-    }
-
-    /// Path below `/admin/v1` with the query, its placeholders filled with encoded values.
-    pub(crate) fn fill(&self, value: impl Fn(&str) -> Option<String>) -> String {
-        fill_parts(self.route.path, self.query, value)
     }
 }
 
@@ -146,6 +111,8 @@ pub(crate) struct Object {
     pub(crate) sections: &'static [Section],
     /// Text of a page whose object the API does not have yet; empty: the page is not found.
     pub(crate) none: &'static str,
+    /// What the page says first about an object in a special state; empty: nothing.
+    pub(crate) banner: fn(&Json) -> &'static str,
 }
 
 impl Object {
@@ -170,7 +137,13 @@ impl Object {
             facts: &[],
             sections,
             none: "",
+            banner: |_| "",
         }
+    }
+
+    pub(crate) const fn banner(mut self, banner: fn(&Json) -> &'static str) -> Self {
+        self.banner = banner;
+        self
     }
 
     /// Sets the text of a page whose object the API does not have yet.
@@ -292,106 +265,3 @@ pub(crate) const TO: Filter = Filter {
     hint: TIME_HINT,
     ..filter("to", "Until")
 };
-
-/// A change, as a form of a page.
-#[derive(Clone, Copy)]
-pub(crate) struct Action {
-    /// Last segment of the form's address.
-    pub(crate) slug: &'static str,
-    pub(crate) label: &'static str,
-    /// Placeholders are those of the page, fields of the object or row, and inputs.
-    pub(crate) api: ApiTarget,
-    /// Schema of the body.
-    pub(crate) body: fn() -> BodySchema,
-    pub(crate) inputs: &'static [Input],
-    /// Fields of the body that no input changes, or objects that inputs fill, with their JSON.
-    pub(crate) fixed: &'static [(&'static str, &'static str)],
-    /// Whether the page offers the change for this object.
-    pub(crate) is_offered: fn(&Json) -> bool,
-    /// Consequences, before the operator decides.
-    pub(crate) note: &'static str,
-    pub(crate) outcome: Outcome,
-}
-
-/// What follows a successful change.
-#[derive(Clone, Copy)]
-pub(crate) enum Outcome {
-    /// The page again, with this message.
-    Message(&'static str),
-    /// The response under this heading, once: it has a secret, or a report.
-    Response(&'static str),
-}
-
-impl Action {
-    /// A change by the body of its request.
-    pub(crate) const fn new<Q: ToSchema, R>(
-        slug: &'static str,
-        label: &'static str,
-        operation: Operation<Q, R>,
-    ) -> Self {
-        Self::of(slug, label, target(operation), BodySchema::of::<Q>)
-    }
-
-    /// A change by the query of its request, with placeholders. A file is its body, or it has none.
-    pub(crate) const fn by_query<Q, R>(
-        slug: &'static str,
-        label: &'static str,
-        operation: Operation<Q, R>,
-        query: &'static str,
-    ) -> Self {
-        Self::of(slug, label, target(operation).query(query), BodySchema::of::<()>)
-    }
-
-    const fn of(slug: &'static str, label: &'static str, api: ApiTarget, body: fn() -> BodySchema) -> Self {
-        Self {
-            slug,
-            label,
-            api,
-            body,
-            inputs: &[],
-            fixed: &[],
-            is_offered: |_| true,
-            note: "",
-            outcome: Outcome::Message("The change was made."),
-        }
-    }
-
-    /// The least role of an operator to whom the page offers the change.
-    pub(crate) const fn role(&self) -> Role {
-        self.api.route.access.role
-    }
-
-    pub(crate) const fn method(&self) -> Method {
-        self.api.route.method
-    }
-
-    pub(crate) const fn inputs(self, inputs: &'static [Input]) -> Self {
-        Self { inputs, ..self }
-    }
-
-    pub(crate) const fn fixed(self, fixed: &'static [(&'static str, &'static str)]) -> Self {
-        Self { fixed, ..self }
-    }
-
-    pub(crate) const fn when(self, is_offered: fn(&Json) -> bool) -> Self {
-        Self { is_offered, ..self }
-    }
-
-    pub(crate) const fn note(self, note: &'static str) -> Self {
-        Self { note, ..self }
-    }
-
-    pub(crate) const fn done(self, message: &'static str) -> Self {
-        Self {
-            outcome: Outcome::Message(message),
-            ..self
-        }
-    }
-
-    pub(crate) const fn shows(self, heading: &'static str) -> Self {
-        Self {
-            outcome: Outcome::Response(heading),
-            ..self
-        }
-    }
-}

@@ -6,12 +6,12 @@ use vouchsafe_wire::operation::Method;
 use crate::api::{AdminApi, Refusal, get};
 use crate::form::{self, Submission};
 use crate::json::Json;
-use crate::page::{Action, Column, Object, Section, Source, View};
+use crate::page::{Action, Object, Section, Source, View};
 use crate::table::table;
 use crate::template::{self, fill};
 use vouchsafe_ui::visible;
 
-use crate::value::{fact, render};
+use crate::value::{fact_rows, render};
 use crate::visit::{DONE, Shown, Visit};
 use crate::{chart, list, live};
 
@@ -113,8 +113,12 @@ async fn show_object(
         h1 { (visit.page.title) @if !name.is_empty() { " " span.name { (visible(name)) } } }
         (visit.notice())
         @if let Some(failed) = visit.failed { (form::render_refusal(failed.refusal)) }
+        @let banner = (object.banner)(&json);
+        @if !banner.is_empty() { p.banner role="note" { (banner) } }
         @if is_missing { p { (object.none) } }
-        @else if !object.facts.is_empty() { (facts(object.facts, &json)) }
+        @else if !object.facts.is_empty() {
+            dl.facts sse-swap=[live::event_of_facts(object)] { (fact_rows(object.facts, &json)) }
+        }
         div.actions { (visit.forms(visit.page.actions, &json, "page")) }
         @if !is_missing { @for table in tables { (table) } }
     };
@@ -128,14 +132,6 @@ async fn show_object(
         content,
         only_result: None,
     })
-}
-
-fn facts(columns: &[Column], json: &Json) -> Markup {
-    html! {
-        dl.facts {
-            @for column in columns { div { dt { (column.heading) } dd { (fact(column, json)) } } }
-        }
-    }
 }
 
 async fn read_section(
@@ -201,13 +197,30 @@ async fn read_section(
     html! { section { h2 { (section.heading) } (content) } }
 }
 
+/// Fields of responses that are shown once.
+const SECRETS: [&str; 4] = ["activation_code", "api_secret", "secret", "token"];
+
 /// Renders the response of a change, which is shown once.
 pub(crate) fn render_response(heading: &str, json: &Json, path: &str) -> Markup {
     html! {
         h1 { (heading) }
-        dl.facts.response { (response_fields(json)) }
+        @if has_secret(json) {
+            p.banner role="note" { "It is shown only now: store it before you leave this page." }
+        }
+        dl.facts.response data-json=[has_secret(json).then(|| json.to_string())] { (response_fields(json)) }
         p { a href=(path) { "Continue" } }
     }
+}
+
+/// Whether the response has a secret that no page shows again, in itself or in an object.
+fn has_secret(json: &Json) -> bool {
+    let Json::Object(fields) = json else {
+        return false;
+    };
+    fields.iter().any(|(name, value)| match value {
+        Json::Text(_) => SECRETS.contains(&name.as_str()),
+        value => has_secret(value),
+    })
 }
 
 fn response_fields(json: &Json) -> Markup {
@@ -221,6 +234,7 @@ fn response_fields(json: &Json) -> Markup {
                 dt { (visible(&label_of(name))) }
                 dd {
                     @if let Json::Object(_) = value { dl.nested { (response_fields(value)) } }
+                    @else if SECRETS.contains(&name.as_str()) { code data-copy { (render(name, value)) } }
                     @else { (render(name, value)) }
                 }
             }

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use vouchsafe_ui::visible;
 
 use crate::json::Json;
+use crate::number;
 use crate::page::Column;
 use crate::template::{encode, fill};
 
@@ -28,8 +29,8 @@ const FIELD_PAGES: [(&str, &str); 4] = [
 /// Fields that are shown as a state.
 const STATE_FIELDS: [&str; 6] = ["status", "state", "outcome", "resolution", "kind", "availability"];
 
-/// Fields with a number from 0 to 1 that is shown as a bar, too.
-const SHARE_FIELDS: [&str; 1] = ["share"];
+/// A share that is shown as a bar, too.
+const BAR_FIELD: &str = "share";
 
 /// States by colour. Others are neutral.
 const GOOD: &str = " DELIVERED PAID EXECUTED active delivered resolved closed PASSED SOLD CONFIRMED ";
@@ -86,6 +87,13 @@ pub(crate) fn fact(column: &Column, row: &Json) -> Markup {
     html! { a href=(page) { (shown) } }
 }
 
+/// Facts about an object.
+pub(crate) fn fact_rows(columns: &[Column], object: &Json) -> Markup {
+    html! {
+        @for column in columns { div { dt { (column.heading) } dd { (fact(column, object)) } } }
+    }
+}
+
 /// Whether the column has numbers, which are aligned.
 pub(crate) fn is_number(column: &Column, row: &Json) -> bool {
     let first = column.fields.split(' ').next().unwrap_or_default();
@@ -97,10 +105,10 @@ pub(crate) fn render(field: &str, value: &Json) -> Markup {
         empty if empty.is_empty() => html! { span.none { "–" } },
         Json::Null => html! {},
         Json::Bool(value) => html! { @if *value { "yes" } @else { "no" } },
-        Json::Number(digits) if SHARE_FIELDS.contains(&field) => html! {
-            meter value=(digits) { (digits) } " " (digits)
+        Json::Number(digits) => html! {
+            @if field == BAR_FIELD { meter value=(digits) { (digits) } " " }
+            (number::format(field, digits))
         },
-        Json::Number(digits) => html! { (digits) },
         Json::Text(text) => render_text(field, text),
         Json::List(entries) if entries.iter().all(|entry| entry.text().is_some()) => html! {
             @for (index, entry) in entries.iter().enumerate() {

@@ -32,7 +32,8 @@
   // Sorting and filtering of live tables.
   const liveTables = all("table").filter((table) => table.querySelector("tbody[sse-swap]:not([sse-swap=sample])"));
 
-  const textOf = (row, column) => row.cells[column].innerText.trim();
+  // Numbers have separators and units.
+  const textOf = (row, column) => row.cells[column].innerText.trim().replace(/,(?=\d{3})| %$/g, "");
 
   function compare(left, right) {
     const [a, b] = [left, right].map(Number);
@@ -95,6 +96,13 @@
     });
     // The connection of the page. A new one replaces it.
     let source;
+    // An event comes each second. The connection may hang without an error when the service has ended.
+    const LOST_MS = 2500;
+    let updatedAt = Date.now();
+    setInterval(() => {
+      if (paused || document.hidden || Date.now() - updatedAt < LOST_MS) return;
+      setStatus(`Connection lost, last update ${utc(updatedAt / 1000).slice(11)} UTC`);
+    }, 250);
     const createEventSource = htmx.createEventSource;
     htmx.createEventSource = (url) => {
       source?.close();
@@ -107,6 +115,7 @@
     // A browser has few connections to a server: a page that nobody sees gives its own back.
     document.addEventListener("visibilitychange", () => {
       if (document.hidden) return source?.close();
+      updatedAt = Date.now();
       if (source?.readyState === EventSource.CLOSED) {
         // The extension connects an element, and its tables to the connection, when htmx has processed them.
         for (const element of [live, ...all("[sse-swap]", live)]) htmx.trigger(element, "htmx:afterProcessNode");
@@ -118,6 +127,8 @@
       if (detail.source.readyState === EventSource.CLOSED) setStatus("Not updated now: the session may have ended");
     });
     live.addEventListener("htmx:sseBeforeMessage", (event) => {
+      updatedAt = Date.now();
+      if (!paused) setStatus("Updated each second");
       // A row with the focus stays, so that the keyboard does not lose its place.
       if (paused || event.target.contains(document.activeElement)) return event.preventDefault();
       if (event.target.getAttribute("sse-swap") === "chart") addSample(JSON.parse(event.detail.data));
@@ -126,6 +137,32 @@
       const table = target.closest("table");
       if (liveTables.includes(table)) arrange(table);
     });
+  }
+
+  // Secrets that are shown once: buttons to copy and to download them.
+  const makeButton = (label, onClick) => {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.textContent = label;
+    made.addEventListener("click", () => onClick(made));
+    return made;
+  };
+  for (const secret of all("[data-copy]")) {
+    const copy = async (made) => {
+      await navigator.clipboard.writeText(secret.textContent);
+      made.textContent = "Copied";
+    };
+    if (navigator.clipboard) secret.after(" ", makeButton("Copy", copy));
+  }
+  for (const response of all("[data-json]")) {
+    const download = () => {
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([response.dataset.json], { type: "application/json" }));
+      link.download = "vouchsafe-secret.json";
+      link.click();
+      URL.revokeObjectURL(link.href);
+    };
+    response.after(makeButton("Download as JSON", download));
   }
 
   // Charts.

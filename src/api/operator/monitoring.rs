@@ -10,14 +10,12 @@ use futures_util::stream;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use vouchsafe_domain::ids::OperatorSessionId;
-use vouchsafe_store::Replica;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::operator::actors::ActorsQuery;
-use vouchsafe_wire::operator::live::{LiveEvent, Overview, SampleList, SamplesQuery};
+use vouchsafe_wire::operator::live::{LiveEvent, SampleList, SamplesQuery};
 use vouchsafe_wire::operator::monitoring;
 use vouchsafe_wire::operator::refusals::{RefusalCount, RefusalsQuery};
-use vouchsafe_wire::operator::stock::level::StockLevelBody;
 
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
@@ -28,6 +26,7 @@ use crate::api::operator::endpoint::bind;
 use crate::api::operator::{actors, audit, nodes, search};
 use crate::live::{Feed, FeedFormat};
 use crate::live_actors::list_actors;
+use crate::overview::read_overview;
 
 pub(super) fn endpoints() -> [Endpoint; monitoring::OPERATIONS.len()] {
     [
@@ -64,27 +63,8 @@ const EVENT_STREAM: &str = "text/event-stream";
 
 /// `GET /overview`.
 async fn overview(service: web::Data<OperatorState>) -> ApiResult {
-    let work = service.store.count_open_work().await?;
-    let catalogue = service.catalogue.current();
-    let low_stock = service.live.low_stock().into_iter().filter_map(|(level, sales)| {
-        let product = catalogue.get(&level.sku.product_id)?;
-        Some(StockLevelBody::of(level, Some(sales), product.currency))
-    });
-    Ok(HttpResponse::Ok().json(Overview {
-        node: service.node.identity().name.clone(),
-        version: env!("CARGO_PKG_VERSION"),
-        environment: service.environment.into(),
-        is_ready: service.gate.is_open() && service.engine.can_commit() && service.node.has_renewed_lease(),
-        replication: service.replication(),
-        replica_lag_s: service
-            .replica
-            .as_ref()
-            .and_then(Replica::lag)
-            .map(|lag| lag.as_secs_f64()),
-        traffic: service.live.latest(),
-        work,
-        low_stock: low_stock.collect(),
-    }))
+    let overview = read_overview(&service, &service.store).await?;
+    Ok(HttpResponse::Ok().json(&*overview))
 }
 
 /// `GET /settings`.
@@ -131,6 +111,7 @@ async fn follow(service: web::Data<OperatorState>, operator: Operator, request: 
             Some(json) => response.content_type("application/json").body(json),
             None => response.json(LiveEvent {
                 sample: service.live.last_second(),
+                overview: service.live.overview().as_deref(),
                 actors: &list_actors(&service, ActorsQuery::default()),
             }),
         });

@@ -7,6 +7,7 @@ use super::{Browser, forms};
 /// The value of a fact that is shown once.
 fn fact<'a>(page: &'a str, name: &str) -> &'a str {
     let after = page.split(&format!("<dt>{name}</dt><dd>")).nth(1);
+    let after = after.map(|value| value.trim_start_matches("<code data-copy>"));
     after
         .and_then(|rest| rest.split('<').next())
         .unwrap_or_else(|| panic!("no {name} in {page}"))

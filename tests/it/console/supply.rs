@@ -135,7 +135,7 @@ async fn operator_gets_an_account_a_token_and_another_role() {
     assert_eq!(issued.status, 200);
     let issued = text_of(&issued);
     let token = issued
-        .split("<dt>Token</dt><dd>")
+        .split("<dt>Token</dt><dd><code data-copy>")
         .nth(1)
         .unwrap()
         .split('<')

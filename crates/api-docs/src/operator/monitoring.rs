@@ -20,22 +20,17 @@ pub(super) fn monitoring() -> [Operation; monitoring::OPERATIONS.len()] {
             }], "has_more": false })),
         describe(monitoring::GET_OVERVIEW, "Traffic of the node that responds; of the deployment, the numbers of orders, payouts and changes that wait for a decision, open \
              drifts, failing webhooks, nodes, and SKUs with little stock.")
-            .ok("Overview.", json!({
-                "node": "node-3f6a", "version": "1.0.0-rc.1", "environment": "production", "is_ready": true,
-                "replication": "synchronous", "replica_lag_s": 0.412, "traffic": sample(),
-                "orders_at_vendors": 12, "orders_to_approve": 1, "payouts_to_decide": 0, "requests_to_confirm": 2, "purchases_to_end": 0,
-                "drifts_open": 3, "webhooks_failing": 1, "nodes_live": 2, "nodes_lost": 0, "low_stock": [stock_level()],
-            })),
+            .ok("Overview.", overview()),
         describe(monitoring::LIST_SAMPLES, "Traffic of the node that responds: a sample per second for ten minutes, or per ten seconds for six hours, oldest first. \
              They begin with the start of the process.")
             .query()
             .ok("Samples.", json!({ "data": [sample()] })),
-        describe(monitoring::FOLLOW_LIVE_FEED, "Traffic of the last second and the busiest actors of the node that responds. The actors are up to ten seconds old if there are very many: \
+        describe(monitoring::FOLLOW_LIVE_FEED, "Traffic of the last second and the busiest actors of the node that responds, and the overview, which is up to five seconds old. The actors are up to ten seconds old if there are very many: \
              their scan takes at most 1 % of a thread. With `Accept: text/event-stream` the response is a \
              stream of server-sent events: each second an event `sample` with this object as its data. A stream ends after a minute; \
              connect again, so that your token is checked again. At most 64 streams per node.")
-            .ok("Traffic and actors.", json!({ "sample": sample(), "actors": { "sums": [], "data": [], "has_more": false } }))
-            .or_text("text/event-stream", "retry: 1000\n\nevent: sample\ndata: {\"sample\":null,\"actors\":{\"sums\":[],\"data\":[],\"has_more\":false}}\n\n"),
+            .ok("Traffic and actors.", json!({ "sample": sample(), "overview": overview(), "actors": { "sums": [], "data": [], "has_more": false } }))
+            .or_text("text/event-stream", "retry: 1000\n\nevent: sample\ndata: {\"sample\":null,\"overview\":null,\"actors\":{\"sums\":[],\"data\":[],\"has_more\":false}}\n\n"),
         describe(monitoring::LIST_SETTINGS, "The settings in force on the node that responds, with their sources. Values of secrets are not shown.")
             .list("Page of settings.", json!({
                 "name": "VOUCHSAFE_LANES", "value": "2", "is_secret": false, "source": "default",
@@ -92,6 +87,15 @@ fn actor_example() -> Value {
         "kind": "wallet", "key": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "mailbox_depth": 0, "handled": 12, "handled_per_s": 1.2,
         "handling_p50_us": 16, "handling_p99_us": 64, "restarts": 0, "state": "ready",
         "last_error": { "at": "2026-11-20T12:00:00.123456Z", "message": "cannot read wallet: no connection to the database" },
+    })
+}
+
+fn overview() -> Value {
+    json!({
+        "node": "node-3f6a", "version": "1.0.0-rc.1", "environment": "production", "is_ready": true,
+        "replication": "synchronous", "replica_lag_s": 0.412, "traffic": sample(),
+        "orders_at_vendors": 12, "orders_to_approve": 1, "payouts_to_decide": 0, "requests_to_confirm": 2, "purchases_to_end": 0,
+        "drifts_open": 3, "webhooks_failing": 1, "nodes_live": 2, "nodes_lost": 0, "low_stock": [stock_level()],
     })
 }
 

@@ -28,6 +28,7 @@ pub(super) static PAGES: [Page; 4] = [
             Action::new("disable", "Disable", operators::CHANGE_OPERATOR)
                 .fixed(&[("disabled", "true")])
                 .when(|operator| *operator.get("disabled") == crate::json::Json::Bool(false))
+                .dangerous()
                 .note("All tokens of the operator are refused and its sessions end at once.")
                 .done("The operator is disabled."),
             Action::new("enable", "Enable", operators::CHANGE_OPERATOR)
@@ -53,6 +54,7 @@ pub(super) static PAGES: [Page; 4] = [
             operators::REVOKE_OPERATOR_TOKEN,
         )
         .when(|token| token.get("revoked_at").is_empty())
+        .dangerous()
         .note("In force at once.")
         .done("The token was revoked.")]),
     )

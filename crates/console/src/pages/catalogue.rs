@@ -127,6 +127,7 @@ pub(super) static PAGES: [Page; 3] = [
                     Input::field("codes", "Or single codes").hint("CSV with a header of code and pin."),
                     REASON,
                 ])
+                .dangerous()
                 .note("Voided vouchers are never sold. This cannot be undone.")
                 .shows("Vouchers were voided"),
         ]),

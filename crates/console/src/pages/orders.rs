@@ -31,19 +31,22 @@ const ACTIONS: &[Action] = &[
         .when(waits_for_approval)
         .note("The order is paid already: its vouchers are delivered from stock, or bought.")
         .done("The order was approved."),
-    Action::new("reject", "Reject", orders::REJECT_ORDER)
+    Action::new("reject", "Reject this order", orders::REJECT_ORDER)
         .inputs(&[REASON])
         .when(waits_for_approval)
+        .dangerous()
         .note("The order is cancelled and its amount returns to the wallet.")
         .done("The order was rejected and refunded."),
-    Action::new("cancel", "Cancel", orders::CANCEL_ORDER)
+    Action::new("cancel", "Cancel this order", orders::CANCEL_ORDER)
         .inputs(&[REASON])
         .when(is_cancellable)
+        .dangerous()
         .note("Vouchers whose codes the partner has not read are taken back and refunded. This cannot be undone.")
         .done("The order was cancelled."),
     Action::new("erase", "Erase personal data", orders::ERASE_ORDER)
         .inputs(&[REASON])
         .when(is_closed)
+        .dangerous()
         .note("Reference, metadata and reasons are removed for ever. Vouchers, amounts and the audit trail stay.")
         .done("The personal data of the order was erased."),
     Action::new("fulfil", "Fulfil by hand", orders::FULFIL_ORDER)
@@ -175,7 +178,7 @@ pub(super) static PAGES: [Page; 3] = [
                     "Deliveries that failed, wait or were replayed",
                     target(webhooks::LIST_DELIVERIES).query("order_id={order_id}&limit=20"),
                     "/deliveries?order_id={order_id}",
-                    "All events were delivered at the first attempt, or no endpoint receives them.",
+                    "No attempt has failed, and none was replayed. Events that were not attempted yet are in the backlog of the endpoints.",
                 )
                 .columns(&[
                     col("Delivery", "delivery_id"),
@@ -183,6 +186,19 @@ pub(super) static PAGES: [Page; 3] = [
                     col("Status", "status"),
                     col("Failed attempts", "failed_attempts"),
                     col("Next attempt", "next_attempt_at"),
+                ]),
+                Section::list(
+                    "Endpoints of the partner",
+                    target(webhooks::LIST_WEBHOOKS).query("partner_id={partner_id}&limit=10"),
+                    "/webhooks?partner_id={partner_id}",
+                    "The partner has no endpoint.",
+                )
+                .columns(&[
+                    col("Webhook", "webhook_id"),
+                    col("Status", "status"),
+                    col("Events not attempted yet", "backlog"),
+                    col("Failures in a row", "consecutive_failures"),
+                    col("URL", "url"),
                 ]),
                 audit_of("subject={order_id}&limit=20", "/audit?subject={order_id}"),
             ],

@@ -45,6 +45,18 @@ const fn change(slug: &'static str, label: &'static str, inputs: &'static [Input
         .done("The terms were changed. They apply from the next request.")
 }
 
+fn banner(partner: &Json) -> &'static str {
+    match (is_suspended(partner), partner.get("codes_blocked")) {
+        (true, Json::Bool(true)) => {
+            "This partner is suspended: its requests are refused, also reads of codes."
+        }
+        (true, _) => {
+            "This partner is suspended: its requests are refused, except reads of codes that it has paid for."
+        }
+        (false, _) => "",
+    }
+}
+
 fn is_live(credential: &Json) -> bool {
     *credential.get("live") == Json::Bool(true)
 }
@@ -69,6 +81,7 @@ const CREDENTIAL_ACTIONS: &[Action] = &[
         "Credentials rotated from it",
     )])
     .when(is_live)
+    .dangerous()
     .note("Requests with this credential, and with those rotated from it, are refused from now on.")
     .shows("The credential was revoked"),
 ];
@@ -147,6 +160,7 @@ const ACTIONS: &[Action] = &[
     )
     .fixed(&[("suspended", "true")])
     .when(|partner| !is_suspended(partner))
+    .dangerous()
     .done("The partner is suspended."),
     change("resume", "Resume", &[])
         .fixed(&[("suspended", "false"), ("codes_blocked", "false")])
@@ -158,6 +172,7 @@ const ACTIONS: &[Action] = &[
     .done("The observations were discarded."),
     Action::new("erase", "Erase personal data", partners::ERASE_PARTNER)
         .inputs(&[REASON])
+        .dangerous()
         .note("References, metadata, destinations and reasons of its closed orders and decided payouts are removed for ever. Amounts, vouchers and \
                the audit trail stay. An order or payout that is still open is left out.")
         .done("Personal data was erased. If the partner has many orders, repeat it until nothing is left."),
@@ -269,7 +284,8 @@ pub(super) static PAGES: [Page; 4] = [
                 col("Changed", "updated_at"),
             ],
             SECTIONS,
-        ),
+        )
+        .banner(banner),
     )
     .actions(ACTIONS),
     Page::list(

@@ -66,19 +66,22 @@ pub(super) static PAGES: [Page; 2] = [
             .when(is_pending)
             .note("The service moves no money: pay at the bank first.")
             .done("The payout was recorded as paid."),
-        Action::new("reject", "Reject", payouts::REJECT_PAYOUT)
+        Action::new("reject", "Reject this payout", payouts::REJECT_PAYOUT)
             .inputs(&[REASON, PAYMENT])
             .when(is_pending)
+            .dangerous()
             .note("The amount returns to the wallet.")
             .done("The payout was rejected."),
         Action::new("fail", "Record as failed", payouts::FAIL_PAYOUT)
             .inputs(&[REASON, PAYMENT])
             .when(is_pending)
+            .dangerous()
             .note("The bank sent it back: the amount returns to the wallet.")
             .done("The payout was recorded as failed."),
         Action::new("erase", "Erase personal data", payouts::ERASE_PAYOUT)
             .inputs(&[REASON])
             .when(is_decided)
+            .dangerous()
             .note("Destination, reference and reasons are removed for ever. The amount and the audit trail stay.")
             .done("The personal data of the payout was erased."),
     ]),

@@ -96,9 +96,10 @@ pub(super) static PAGES: [Page; 7] = [
             ], &[audit_of("subject={purchase_id}&limit=10",
                 "/audit?subject={purchase_id}",
             )])).actions(&[
-            Action::new("end", "End", vendors::END_PURCHASE)
+            Action::new("end", "End this purchase", vendors::END_PURCHASE)
                 .inputs(&[REASON])
                 .when(|purchase| !purchase.is("state", "ended"))
+                .dangerous()
                 .note("The order buys elsewhere, or is refunded. Ask the vendor first whether it has sold.")
                 .done("The purchase was ended."),
         ]),

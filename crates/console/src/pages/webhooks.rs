@@ -15,6 +15,14 @@ fn is_disabled(webhook: &Json) -> bool {
     webhook.is("status", "disabled")
 }
 
+fn banner(webhook: &Json) -> &'static str {
+    if is_disabled(webhook) {
+        "This endpoint is disabled: its events wait in the backlog until an operator or the partner enables it."
+    } else {
+        ""
+    }
+}
+
 const REPLAY: Action = Action::new("replay", "Replay", webhooks::REPLAY_DELIVERY)
     .note("Sends the event again. The partner sees the same event ID.")
     .done("The event is sent again.");
@@ -49,8 +57,8 @@ pub(super) static PAGES: [Page; 5] = [
                 col("Changed", "updated_at"),
             ], &[
                 Section::list("Attempts", target(webhooks::LIST_WEBHOOK_DELIVERIES).query("limit=20"), "/webhooks/{webhook_id}/attempts", "No attempt is logged."),
-                Section::list("Deliveries that failed, wait or were replayed", target(webhooks::LIST_DELIVERIES).query("webhook_id={webhook_id}&limit=20"), "/deliveries?webhook_id={webhook_id}", "All events were delivered at the first attempt.").row_actions(&[REPLAY]),
-            ])).actions(&[
+                Section::list("Deliveries that failed, wait or were replayed", target(webhooks::LIST_DELIVERIES).query("webhook_id={webhook_id}&limit=20"), "/deliveries?webhook_id={webhook_id}", "No attempt has failed, and none was replayed.").row_actions(&[REPLAY]),
+            ]).banner(banner)).actions(&[
             Action::new("retry",
                 "Retry now", webhooks::RETRY_WEBHOOK)
             .when(|webhook| !is_disabled(webhook))

@@ -73,18 +73,21 @@ pub struct SampleList {
     pub data: Vec<Sample>,
 }
 
-/// An event of the live feed: the traffic of the last second and the busiest actors.
+/// An event of the live feed: the traffic of the last second, the waiting work and the busiest actors.
 #[derive(Serialize, ToSchema)]
 pub struct LiveEvent<'a> {
     /// Traffic of the last second; null in the first second of the process.
     #[schema(required)]
     pub sample: Option<Sample>,
+    /// State of the deployment, read every five seconds while a client follows the feed; null before.
+    #[schema(required)]
+    pub overview: Option<&'a Overview>,
     /// The busiest actors.
     pub actors: &'a LiveActors,
 }
 
 /// State of a deployment and of one of its nodes.
-#[derive(Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Overview {
     /// The node that responds.
     pub node: String,

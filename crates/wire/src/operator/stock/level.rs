@@ -24,7 +24,7 @@ pub struct LevelFilter {
 impl ListFilter for LevelFilter {}
 
 /// Number of vouchers of a SKU.
-#[derive(Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StockLevel)]
 pub struct StockLevelBody {
     /// Product ID.
