@@ -128,17 +128,18 @@ impl DeliveryQueue {
     }
 
     /// Adds the deliveries that were read for `request`, in order of their event numbers. Events up to `scanned_to` were
-    /// scanned.
-    pub fn load(&mut self, request: ReadRequest, page: Vec<LoadedDelivery>, scanned_to: i64) {
-        match request {
-            ReadRequest::Due { .. } if self.is_failing() => {}
-            ReadRequest::Due { .. } => {
-                self.advance_scan(scanned_to);
-                page.into_iter().for_each(|loaded| self.load_one(loaded));
-            }
-            ReadRequest::Oldest { .. } => self.load_oldest(page, scanned_to),
+    /// scanned. Returns whether the page was taken; otherwise read again.
+    pub fn load(&mut self, request: ReadRequest, page: Vec<LoadedDelivery>, scanned_to: i64) -> bool {
+        let is_for_failing = matches!(request, ReadRequest::Oldest { .. });
+        // If events before the page were evicted since it was requested, nothing would read them again behind it.
+        if request.after() != self.scanned_to || is_for_failing != self.is_failing() {
+            return false;
         }
+        self.advance_scan(scanned_to);
+        page.into_iter().for_each(|loaded| self.load_one(loaded));
+        self.attempt_next_if_empty();
         self.settled = self.settled.split_off(&(self.scanned_to + 1));
+        true
     }
 
     /// Returns the next delivery to attempt and marks it as in flight; `None` if none is due or the concurrency is used up.

@@ -295,7 +295,7 @@ impl ActiveEndpoint {
                 .map(|pending| to_loaded(pending, now))
                 .collect();
             self.queue.set_retry_to(page.retry_to);
-            self.queue.load(request, read, page.scanned_to);
+            self.poll_requested |= !self.queue.load(request, read, page.scanned_to);
             self.save_requested = self.queue.is_failing();
             let events = page.pending.into_iter();
             self.events

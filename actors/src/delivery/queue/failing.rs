@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use vouchsafe_domain::delivery::QueuedDelivery;
 
-use super::{DeliveryQueue, FAILING_THRESHOLD, LoadedDelivery, MAX_CONCURRENCY};
+use super::{DeliveryQueue, FAILING_THRESHOLD, MAX_CONCURRENCY};
 
 /// Minimum time between a failure and the next last or requested attempts, of which [`MAX_CONCURRENCY`] are in flight at most: a
 /// long backlog reaches a receiver that is down spread over time.
@@ -79,15 +79,10 @@ impl DeliveryQueue {
             .unwrap_or_else(|| self.earliest_retry(LAST_ATTEMPTS_INTERVAL))
     }
 
-    /// Adds the deliveries of a failing endpoint whose retry windows end first.
-    pub(super) fn load_oldest(&mut self, page: Vec<LoadedDelivery>, scanned_to: i64) {
-        if !self.is_failing() {
-            return;
-        }
-        self.advance_scan(scanned_to);
-        page.into_iter().for_each(|loaded| self.load_one(loaded));
-        if self.by_order.is_empty() {
-            // Nothing is left to attempt: the next event is attempted, and one more failure makes the endpoint fail again.
+    /// If nothing of a failing endpoint is left to attempt, the next event is attempted, and one more failure makes the
+    /// endpoint fail again.
+    pub(super) fn attempt_next_if_empty(&mut self) {
+        if self.is_failing() && self.by_order.is_empty() {
             self.health.consecutive_failures = FAILING_THRESHOLD - 1;
         }
     }

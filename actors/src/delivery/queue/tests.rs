@@ -62,7 +62,7 @@ fn queue(page: Vec<LoadedDelivery>, scanned_to: i64) -> DeliveryQueue {
 
 fn load(queue: &mut DeliveryQueue, page: Vec<LoadedDelivery>, scanned_to: i64) {
     let request = queue.next_read().expect("the queue has room");
-    queue.load(request, page, scanned_to);
+    assert!(queue.load(request, page, scanned_to));
 }
 
 /// Starts everything that may be attempted now.

@@ -20,6 +20,14 @@ pub enum ReadRequest {
     Oldest { after: i64, limit: usize },
 }
 
+impl ReadRequest {
+    /// The number of the last event before the page.
+    pub(super) const fn after(self) -> i64 {
+        let (Self::Due { after, .. } | Self::Oldest { after, .. }) = self;
+        after
+    }
+}
+
 /// Changes to write.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QueueChanges {

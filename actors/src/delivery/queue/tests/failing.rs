@@ -232,3 +232,26 @@ fn new_oldest_event_inherits_the_backoff() {
         "the event's first failure, the endpoint's eighth backoff step"
     );
 }
+
+#[test]
+fn event_that_was_evicted_during_a_read_is_read_again_after_the_recovery() {
+    let mut queue = queue(
+        (1..=8)
+            .map(|number| event(number, number.unsigned_abs().into()))
+            .collect(),
+        8,
+    );
+    queue.concurrency = 6;
+    assert_eq!(start_all(&mut queue, 0), [1, 2, 3, 4, 5, 6]);
+    let request = queue.next_read().unwrap();
+    (1..=5).for_each(|number| fail(&mut queue, number, 1));
+    assert!(queue.is_failing(), "7 and 8 are evicted");
+    succeed(&mut queue, 6, 1);
+    assert!(
+        !queue.load(request, vec![event(9, 9)], 9),
+        "7 and 8 lie before it"
+    );
+    assert_eq!(queue.cursor(), 6);
+    load(&mut queue, vec![event(7, 7), event(8, 8), event(9, 9)], 9);
+    assert_eq!(start_all(&mut queue, 1), [7, 8]);
+}
