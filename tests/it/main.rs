@@ -79,8 +79,6 @@ mod order_errors;
 mod order_filters;
 mod order_search;
 mod orders;
-#[cfg(feature = "otlp-tests")]
-mod otlp;
 mod overload;
 mod partner_audit;
 mod partner_catalogues;

@@ -29,7 +29,7 @@ const PARENT_SPAN: &str = "00f067aa0ba902b7";
 
 /// Starts a service that exports to this address. Its single lane batches concurrent records.
 /// The collector expects the header of this file.
-const HEADERS_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/otlp/headers");
+const HEADERS_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/otlp/headers");
 
 fn start_exporting_to(url: String) -> Instance {
     Instance::start_with(&[
