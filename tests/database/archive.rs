@@ -10,6 +10,7 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use serde_json::Value;
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use tempfile::TempDir;
 use vouchsafe_archive::{
@@ -53,18 +54,28 @@ async fn count_attempts(database: &Database) -> i64 {
 }
 
 async fn run(database: &Database, to: &Path, remove: bool) -> Result<Vec<ArchivedMonth>, ArchiveError> {
-    let policy = Policy {
-        log: Log::DeliveryAttempts,
-        months: 1,
-    };
-    archive(
-        &database.options(),
-        policy,
-        to,
-        removal(remove).as_ref(),
-        &mut |_| {},
-    )
-    .await
+    archive_log(&database.options(), Log::DeliveryAttempts, 1, to, removal(remove)).await
+}
+
+/// Archives the months of a log but the last `months`.
+async fn archive_log(
+    options: &PgConnectOptions,
+    log: Log,
+    months: u16,
+    to: &Path,
+    removal: Option<Removal>,
+) -> Result<Vec<ArchivedMonth>, ArchiveError> {
+    let policy = Policy { log, months };
+    archive(options, policy, to, removal.as_ref(), &mut |_| {}).await
+}
+
+/// The rows that break an invariant, checked in ranges of so many rows.
+async fn broken(database: &SeededDatabase, rows: u32) -> Vec<String> {
+    let mut connection = PgConnection::connect_with(&database.superuser_options())
+        .await
+        .unwrap();
+    let findings = verify::check_in_ranges(&mut connection, rows).await.unwrap();
+    findings.into_iter().flat_map(|finding| finding.rows).collect()
 }
 
 fn removal(is_wanted: bool) -> Option<Removal> {

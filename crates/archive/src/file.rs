@@ -133,12 +133,23 @@ fn create_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
+/// Creates a directory and those above it. Their names are on disk then.
 pub(crate) fn create_directory(path: &Path) -> Result<(), ArchiveError> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(DIRECTORY_MODE)
-        .create(path)
-        .map_err(at(path))
+    let above = path.ancestors().filter(|part| !part.as_os_str().is_empty());
+    let missing: Vec<_> = above.take_while(|part| !part.exists()).collect();
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(DIRECTORY_MODE);
+    builder.create(path).map_err(at(path))?;
+    let parents = missing.into_iter().filter_map(Path::parent);
+    parents
+        .map(|parent| {
+            if parent.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                parent
+            }
+        })
+        .try_for_each(sync_directory)
 }
 
 /// Makes the names in a directory durable.
@@ -146,4 +157,18 @@ pub(crate) fn sync_directory(path: &Path) -> Result<(), ArchiveError> {
     File::open(path)
         .and_then(|directory| directory.sync_all())
         .map_err(at(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_above_are_created_and_one_that_exists_stays() {
+        let above = tempfile::tempdir().unwrap();
+        let directory = above.path().join("a/b");
+        create_directory(&directory).unwrap();
+        create_directory(&directory).unwrap();
+        assert!(directory.is_dir());
+    }
 }

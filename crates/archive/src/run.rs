@@ -330,7 +330,9 @@ async fn remove_month(
         month.first_day(),
         &archive.digest[..],
     );
-    began.execute(&mut *connection).await?;
+    if began.execute(&mut *connection).await?.rows_affected() == 0 {
+        return Err(ArchiveError::Replaced(directory.to_owned()));
+    }
     match log {
         Log::DeliveryAttempts => delivery_attempts::remove(connection, month, &archive.manifest).await?,
         Log::Events => events::remove(connection, month, directory).await?,

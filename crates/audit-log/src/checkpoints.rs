@@ -126,6 +126,22 @@ impl AuditLog {
     }
 }
 
+/// Reads records of checkpoints of a table. The owner of the table can remove an HMAC: none is no valid one.
+macro_rules! read_records {
+    ($connection:expr, $first:expr, $limit:expr, $table:literal) => {
+        sqlx::query_as!(
+            CheckpointRecord,
+            r#"SELECT number, at, encode(hash, 'hex') AS "hash!", COALESCE(encode(mac, 'hex'), '') AS "mac!" FROM "#
+                + $table
+                + " WHERE number >= $1 ORDER BY number LIMIT $2",
+            $first,
+            to_bigint($limit),
+        )
+        .fetch_all($connection)
+        .await
+    };
+}
+
 /// Same as [`AuditLog::read_checkpoints`], without the service.
 #[boxed]
 pub async fn read_checkpoints(
@@ -133,19 +149,7 @@ pub async fn read_checkpoints(
     first: i64,
     limit: usize,
 ) -> Result<Vec<CheckpointRecord>, sqlx::Error> {
-    // The owner of the table can remove an HMAC: none is no valid one.
-    sqlx::query_as!(
-        CheckpointRecord,
-        r#"SELECT number, at, encode(hash, 'hex') AS "hash!", COALESCE(encode(mac, 'hex'), '') AS "mac!"
-             FROM audit_checkpoints
-            WHERE number >= $1
-            ORDER BY number
-            LIMIT $2"#,
-        first,
-        to_bigint(limit),
-    )
-    .fetch_all(connection)
-    .await
+    read_records!(connection, first, limit, "audit_checkpoints")
 }
 
 /// Reads up to `limit` records of archived checkpoints from the number `first`, oldest first: hash and HMAC of the entries that stay.
@@ -155,18 +159,7 @@ pub async fn read_archived_checkpoints(
     first: i64,
     limit: usize,
 ) -> Result<Vec<CheckpointRecord>, sqlx::Error> {
-    sqlx::query_as!(
-        CheckpointRecord,
-        r#"SELECT number, at, encode(hash, 'hex') AS "hash!", COALESCE(encode(mac, 'hex'), '') AS "mac!"
-             FROM archived_checkpoints
-            WHERE number >= $1
-            ORDER BY number
-            LIMIT $2"#,
-        first,
-        to_bigint(limit),
-    )
-    .fetch_all(connection)
-    .await
+    read_records!(connection, first, limit, "archived_checkpoints")
 }
 
 impl AuditLog {

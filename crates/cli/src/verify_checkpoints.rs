@@ -127,29 +127,25 @@ impl MacCheck {
     }
 
     fn check(&mut self, record: &CheckpointRecord) {
-        let CheckpointRecord {
-            number,
-            at,
-            hash,
-            mac,
-        } = record;
-        if !self.key.is_mac_of(mac, *number, *at, hash) {
-            self.violations
-                .add(format!("checkpoint {number} has a wrong HMAC"));
-        }
+        self.check_number(record, record.number, "");
     }
 
     /// The HMAC of what stays of an archived checkpoint has the negative number.
     fn check_archived(&mut self, record: &CheckpointRecord) {
+        self.check_number(record, -record.number, "what stays of ");
+    }
+
+    /// Checks the HMAC of a record under this number.
+    fn check_number(&mut self, record: &CheckpointRecord, signed_number: i64, part: &str) {
         let CheckpointRecord {
             number,
             at,
             hash,
             mac,
         } = record;
-        if !self.key.is_mac_of(mac, -number, *at, hash) {
+        if !self.key.is_mac_of(mac, signed_number, *at, hash) {
             self.violations
-                .add(format!("what stays of checkpoint {number} has a wrong HMAC"));
+                .add(format!("{part}checkpoint {number} has a wrong HMAC"));
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct Input {
     pub(crate) name: &'static str,
     pub(crate) label: &'static str,
     pub(crate) target: InputTarget,
-    /// Whether a form that changes nothing by PUT or PATCH begins with the object's value, too.
+    /// Whether the form begins with the object's value. That of a PUT or PATCH always does.
     pub(crate) is_prefilled: bool,
     /// Empty: the description of the field.
     pub(crate) hint: &'static str,

@@ -6,12 +6,12 @@ use sqlx::{Connection as _, PgConnection};
 use tempfile::TempDir;
 use time::Date;
 use tokio::runtime::Handle;
-use vouchsafe_archive::{ArchiveError, ArchivedMonth, Log, Policy, archive};
+use vouchsafe_archive::{ArchiveError, ArchivedMonth, Log};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_store::{AuditActor, PgStore};
 use vouchsafe_verify as verify;
 
-use super::{execute_as_superuser, read_lines, removal};
+use super::{archive_log, execute_as_superuser, read_lines, removal};
 use crate::verify::seeded_database::SeededDatabase;
 
 const TABLES: [&str; 4] = [
@@ -41,18 +41,7 @@ async fn archive_days(
     to: &Path,
     remove: bool,
 ) -> Result<Vec<ArchivedMonth>, ArchiveError> {
-    let policy = Policy {
-        log: Log::Reconciliation,
-        months: 2,
-    };
-    archive(
-        &database.options(),
-        policy,
-        to,
-        removal(remove).as_ref(),
-        &mut |_| {},
-    )
-    .await
+    archive_log(&database.options(), Log::Reconciliation, 2, to, removal(remove)).await
 }
 
 async fn rows(database: &SeededDatabase) -> i64 {
