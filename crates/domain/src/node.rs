@@ -15,6 +15,7 @@ pub struct NodeRow {
     pub version: String,
     /// Last migration of the program, which it needs; `null` for a version that does not report it. A migration that removes something waits for
     /// nodes of earlier programs.
+    #[schema(required)]
     pub migration: Option<i64>,
     /// Time of the last start.
     #[serde(with = "crate::timestamp")]
