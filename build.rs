@@ -1,4 +1,5 @@
-//! Build script: names profile, commit and compiler in the program, for `build_info` and reports of load runs.
+//! Build script: names profile, commit and compiler in the program, for `build_info` and reports of load
+//! runs.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,7 +21,8 @@ fn main() {
     );
 }
 
-/// The directory of the profile contains that of all build scripts. `PROFILE` is "release" for each profile that inherits from it.
+/// The directory of the profile contains that of all build scripts. `PROFILE` is "release" for each profile
+/// that inherits from it.
 fn profile() -> String {
     let output = std::env::var("OUT_DIR").unwrap_or_default();
     let parts: Vec<_> = output.split('/').collect();
@@ -31,8 +33,8 @@ fn profile() -> String {
     }
 }
 
-/// The commit, with `-dirty` if sources differ from it. `None` without a repository, and for debug builds, which each commit would
-/// build again.
+/// The commit, with `-dirty` if sources differ from it. `None` without a repository, and for debug builds,
+/// which each commit would build again.
 fn commit() -> Option<String> {
     if std::env::var("PROFILE").ok()? == "debug" {
         return None;

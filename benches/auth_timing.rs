@@ -1,4 +1,5 @@
-//! Timing side channels of authentication: whether the time of a refused request shows how close a guess came.
+//! Timing side channels of authentication: whether the time of a refused request shows how close a guess
+//! came.
 //!
 //! Requests of six kinds are measured, interleaved at random, in process and over loopback against a service
 //! of their own. Each of five rounds compares pairs of kinds; the verdict is that of

@@ -1,9 +1,9 @@
-//! Benchmark of webhook delivery: rate and latency from commit (`created_at` of the event) to arrival, with the whole
-//! program and a receiver on one machine.
+//! Benchmark of webhook delivery: rate and latency from commit (`created_at` of the event) to arrival, with
+//! the whole program and a receiver on one machine.
 //!
-//! `cargo bench --profile dist --bench deliveries [-- ENDPOINTS…]` measures each number of endpoints at 5,000 and
-//! 2,500 deliveries/s, with all endpoints healthy and with a tenth of them hanging. `-- dead` measures ten healthy
-//! endpoints, first with 100 other partners without endpoints, then with 1,000 hanging endpoints.
+//! `cargo bench --profile dist --bench deliveries [-- ENDPOINTS…]` measures each number of endpoints at 5,000
+//! and 2,500 deliveries/s, with all endpoints healthy and with a tenth of them hanging. `-- dead` measures
+//! ten healthy endpoints, first with 100 other partners without endpoints, then with 1,000 hanging endpoints.
 
 #![allow(
     clippy::unwrap_used,
@@ -35,8 +35,8 @@ const QUANTITY: u32 = 10;
 /// Maximum endpoints per partner.
 const PER_PARTNER: usize = 10;
 
-/// Parameters of `dead`: hanging endpoints, healthy endpoints, and deliveries per second. The partners of hanging
-/// endpoints order, too.
+/// Parameters of `dead`: hanging endpoints, healthy endpoints, and deliveries per second. The partners of
+/// hanging endpoints order, too.
 const HANGING_ENDPOINTS: usize = 1_000;
 const HEALTHY_ENDPOINTS: usize = 10;
 const RATE_WITH_HANGING: usize = 250;
@@ -53,8 +53,8 @@ enum UnhealthyEndpoints {
 const SPAN: Duration = Duration::from_secs(8);
 const SHORT_SPAN: Duration = Duration::from_secs(1);
 
-/// Time until hanging endpoints have failed six attempts of 5 s each; afterwards only their oldest delivery is
-/// attempted.
+/// Time until hanging endpoints have failed six attempts of 5 s each; afterwards only their oldest delivery
+/// is attempted.
 const UNTIL_BACKOFF: Duration = Duration::from_secs(32);
 
 /// Duration of the orders of `dead`.
@@ -182,8 +182,8 @@ async fn run(
         )
         .await;
     let begin = Instant::now();
-    // Staggered over the interval: simultaneous orders would arrive as one burst and delay the last delivery. The
-    // first orders are spread over the warm-up, because a new endpoint is served first.
+    // Staggered over the interval: simultaneous orders would arrive as one burst and delay the last delivery.
+    // The first orders are spread over the warm-up, because a new endpoint is served first.
     let stagger = pause.max(WARM_UP).div_f64(partners.len() as f64);
     let ordering = (0..)
         .zip(&mut partners)

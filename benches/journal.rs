@@ -1,8 +1,8 @@
-//! Benchmark of the journal: from submitting a record to its verdict, with a store that commits at once and with
-//! Postgres.
+//! Benchmark of the journal: from submitting a record to its verdict, with a store that commits at once and
+//! with Postgres.
 //!
-//! The records are orders of one voucher from 16 partners, submitted concurrently. Postgres is a private server with
-//! durable settings: a verdict follows the commit on disk.
+//! The records are orders of one voucher from 16 partners, submitted concurrently. Postgres is a private
+//! server with durable settings: a verdict follows the commit on disk.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,8 +1,8 @@
 //! Memory benchmark: bytes per voucher on a shelf and per idle actor.
 //!
-//! Reports the bytes requested from the allocator, counted by an instrumented system allocator, and the growth of the
-//! resident memory, which includes rounding and tables of the allocator. Limits: 48 B per voucher, 4 KiB per actor.
-//! Nothing is timed.
+//! Reports the bytes requested from the allocator, counted by an instrumented system allocator, and the
+//! growth of the resident memory, which includes rounding and tables of the allocator. Limits: 48 B per
+//! voucher, 4 KiB per actor. Nothing is timed.
 
 #![allow(
     clippy::unwrap_used,

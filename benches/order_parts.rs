@@ -1,5 +1,5 @@
-//! Benchmarks of the parts of an order that need no actor: parsing the body, by number of lines; signing and verifying the
-//! request, by body size; purse decisions.
+//! Benchmarks of the parts of an order that need no actor: parsing the body, by number of lines; signing and
+//! verifying the request, by body size; purse decisions.
 //!
 //! A request signed without `/api/v1` costs a second HMAC, because the full path is tried first.
 
@@ -83,8 +83,8 @@ fn hold(purse: &mut Purse) {
     assert_eq!(decision, PurseDecision::Held);
 }
 
-/// Hold, then settle with the wallet state after the commit, or release. A purse consists of three numbers, so its cost does
-/// not depend on any size.
+/// Hold, then settle with the wallet state after the commit, or release. A purse consists of three numbers,
+/// so its cost does not depend on any size.
 fn purse(criterion: &mut Criterion) {
     let mut newest = WalletState {
         sequence: 1,

@@ -1,8 +1,8 @@
-//! Benchmark of order processing in memory: the whole flow from idempotency key to verdict, with a store that commits
-//! everything.
+//! Benchmark of order processing in memory: the whole flow from idempotency key to verdict, with a store that
+//! commits everything.
 //!
-//! `at_once` places a number of concurrent orders, which the journal gathers into batches as under load. `by_skus`
-//! and `by_partners` place 64 concurrent orders over 1 to 100,000 SKUs or partners, round-robin.
+//! `at_once` places a number of concurrent orders, which the journal gathers into batches as under load.
+//! `by_skus` and `by_partners` place 64 concurrent orders over 1 to 100,000 SKUs or partners, round-robin.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,7 +1,7 @@
 //! Benchmark of an actor round trip: directory lookup, request, reply, and release of the hold.
 //!
-//! `here` uses actors on the calling thread, `across` actors on a separate arbiter. The directory contains 1 to
-//! 100,000 actors, which are called round-robin.
+//! `here` uses actors on the calling thread, `across` actors on a separate arbiter. The directory contains 1
+//! to 100,000 actors, which are called round-robin.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench may panic")]
 

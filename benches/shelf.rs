@@ -1,8 +1,8 @@
 //! Benchmark of the shelf by stock in memory.
 //!
-//! `shelf_sold` measures hold and settle, including the share of a claim that replaces a sold chunk; `shelf_released`
-//! measures hold and release. The shelf contains 100 to a million vouchers with 1,000 expiry days; with
-//! `VOUCHSAFE_BENCH_LARGEST` also ten million, which take long to load.
+//! `shelf_sold` measures hold and settle, including the share of a claim that replaces a sold chunk;
+//! `shelf_released` measures hold and release. The shelf contains 100 to a million vouchers with 1,000 expiry
+//! days; with `VOUCHSAFE_BENCH_LARGEST` also ten million, which take long to load.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench may panic")]
 

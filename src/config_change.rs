@@ -1,7 +1,7 @@
 //! Changes of partners, credentials and catalogue: write to the database, then update the in-memory copies.
 //!
-//! A lock serializes the changes, so that memory applies them in commit order. A change runs to completion even if its client
-//! disconnects.
+//! A lock serializes the changes, so that memory applies them in commit order. A change runs to completion
+//! even if its client disconnects.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -38,8 +38,8 @@ where
     service.store.database.run_detached(serialized).await
 }
 
-/// Reads what changes of other nodes have changed; all of it if the changes are not known. Nothing else is read, so the cost of a
-/// change does not follow the number of credentials.
+/// Reads what changes of other nodes have changed; all of it if the changes are not known. Nothing else is
+/// read, so the cost of a change does not follow the number of credentials.
 ///
 /// # Errors
 /// [`StoreError`] if the database fails; memory is unchanged then.

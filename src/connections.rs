@@ -1,4 +1,5 @@
-//! Connections of clients: admitted by their address before anything is read, then opened, with TLS if the listener has it.
+//! Connections of clients: admitted by their address before anything is read, then opened, with TLS if the
+//! listener has it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -38,7 +39,8 @@ impl ClientLimits {
         self.requests.evict_idle();
     }
 
-    /// Admits a connection of a peer. A trusted proxy connects for all clients: only the limit of the listener applies to it.
+    /// Admits a connection of a peer. A trusted proxy connects for all clients: only the limit of the
+    /// listener applies to it.
     fn admit(&self, peer: SocketAddr, proxies: &TrustedProxies) -> Result<Option<Permit>, LimitReached> {
         let address = peer.ip().to_canonical();
         if proxies.contains(address) {

@@ -1,5 +1,6 @@
-//! Background tasks of a node: lease renewal, stock sharing, sharing of rate limits, cache refresh, stock expiry and counts, data
-//! keys, audit checkpoints and their export, replication, certification, live figures, purging.
+//! Background tasks of a node: lease renewal, stock sharing, sharing of rate limits, cache refresh, stock
+//! expiry and counts, data keys, audit checkpoints and their export, replication, certification, live
+//! figures, purging.
 //!
 //! The tasks run independently. The lease is renewed until the last record has its verdict.
 
@@ -42,7 +43,8 @@ const REFUSAL_INTERVAL: Duration = Duration::from_secs(1);
 
 const PURGE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Bounds the delay of the audit entry and of the stored state only: shelves and stock levels check the expiry themselves.
+/// Bounds the delay of the audit entry and of the stored state only: shelves and stock levels check the
+/// expiry themselves.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Until then, stock levels count the vouchers of an emptied chunk.
@@ -78,7 +80,8 @@ async fn attempt<T>(failed: &'static str, work: impl Future<Output = Result<T, i
     }
 }
 
-/// Renews the lease, and with it the service manager's watchdog; returns when the database no longer has this start of the node.
+/// Renews the lease, and with it the service manager's watchdog; returns when the database no longer has this
+/// start of the node.
 pub(crate) async fn renew_lease(service: &JobState) {
     let mut tick = ticker(LEASE_RENEWAL_INTERVAL);
     loop {

@@ -1,8 +1,8 @@
 //! Vouchsafe: a service from which partners order vouchers over a signed REST API.
 //!
 //! An order passes through [`api::middleware`] and the handler in [`api::partner`] to the engine's flows
-//! (`vouchsafe_actors::flows`), purse and shelf, journal and lane, and the commit statement of `vouchsafe_store`.
-//! [`startup`] puts the parts together.
+//! (`vouchsafe_actors::flows`), purse and shelf, journal and lane, and the commit statement of
+//! `vouchsafe_store`. [`startup`] puts the parts together.
 
 mod api;
 mod config_change;

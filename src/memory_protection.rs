@@ -1,4 +1,5 @@
-//! Protection of the process memory, which has keys and codes: no core dumps, no ptrace by other processes of the same user.
+//! Protection of the process memory, which has keys and codes: no core dumps, no ptrace by other processes of
+//! the same user.
 
 use std::io;
 

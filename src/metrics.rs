@@ -99,7 +99,8 @@ own_metrics! {
     requests: Family<RequestLabels, Counter> = "http_requests" "HTTP requests, by listener, method and status";
     refusals: Family<RefusalLabels, Counter> =
         "http_requests_refused" "Requests refused with 4xx or 5xx, by error code and request class";
-    rate_limit_windows: Gauge = "rate_limit_windows" "Rate-limit windows in memory, one per class and API key with those rotated from it";
+    rate_limit_windows: Gauge = "rate_limit_windows" "Rate-limit windows in memory, one per class and API \
+        key with those rotated from it";
     failing_addresses: Gauge = "authentication_failing_addresses" "Client addresses with recent authentication failures";
     rate_limited: Family<ClassLabels, Counter> =
         "rate_limited_requests" "Requests rejected with 429, by class; class auth includes addresses with too many failures";
@@ -110,7 +111,8 @@ own_metrics! {
     wrapping_keys_failing: Gauge =
         "wrapping_keys_failing" "Wrapping keys that did not work when this node probed them last";
     replica_lag_seconds: Gauge<f64, AtomicU64> =
-        "replica_lag_seconds" "Time by which the standby of VOUCHSAFE_REPLICA_URL is behind, as of the last comparison; -1 while it is not read";
+        "replica_lag_seconds" "Time by which the standby of VOUCHSAFE_REPLICA_URL is behind, as of the \
+            last comparison; -1 while it is not read";
     replication_missing: Gauge =
         "replication_missing" "1 while VOUCHSAFE_DURABILITY is replicated and commits were not found to wait for a standby, else 0";
     refused_connections: Family<ListenerLabels, Counter> =

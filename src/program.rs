@@ -1,5 +1,5 @@
-//! Command line of the program. Settings come from flags, environment variables, a settings file and defaults, in this
-//! order of precedence.
+//! Command line of the program. Settings come from flags, environment variables, a settings file and
+//! defaults, in this order of precedence.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -172,8 +172,8 @@ fn parse_without_serve(
     Err(last_error.unwrap_or_else(|| clap::Error::new(ErrorKind::InvalidSubcommand)))
 }
 
-/// Parses `NAME=value` lines; ignores blank lines and lines that begin with `#`. A name may occur once: programs
-/// disagree on which of two values counts.
+/// Parses `NAME=value` lines; ignores blank lines and lines that begin with `#`. A name may occur once:
+/// programs disagree on which of two values counts.
 ///
 /// Adds the file to `exposed` if it has secrets and is open to other users.
 fn read_file(path: &Path, exposed: &mut Vec<ExposedFile>) -> Result<Vec<(String, String)>, SettingsError> {
@@ -226,8 +226,8 @@ fn environment_variables(command: &clap::Command) -> BTreeSet<String> {
         .collect()
 }
 
-/// Shows the usage of the help in errors, too. clap would name the options that were given, also those of the environment:
-/// `vouchsafe order list --data-dir <DIR>`.
+/// Shows the usage of the help in errors, too. clap would name the options that were given, also those of the
+/// environment: `vouchsafe order list --data-dir <DIR>`.
 fn with_full_usage(mut command: clap::Command) -> clap::Command {
     command.build();
     set_usage(command)

@@ -42,7 +42,8 @@ impl ReadinessGate {
 
     /// Counts a request as in flight; `None` while the gate is closed.
     pub(crate) fn try_enter(self: &Arc<Self>) -> Option<InFlightGuard> {
-        // Counted before `open` is read: otherwise a drain could see no request in flight while this one is accepted.
+        // Counted before `open` is read: otherwise a drain could see no request in flight while this one is
+        // accepted.
         self.in_flight.fetch_add(1, Ordering::SeqCst);
         let guard = InFlightGuard(Arc::clone(self));
         self.open.load(Ordering::SeqCst).then_some(guard)

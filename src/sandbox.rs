@@ -1,7 +1,7 @@
 //! Sandbox seed data and the banner printed at startup.
 //!
-//! Each step is idempotent, so an interrupted seeding is repeated at the next start. The partner is created last: a database
-//! with a partner is completely seeded.
+//! Each step is idempotent, so an interrupted seeding is repeated at the next start. The partner is created
+//! last: a database with a partner is completely seeded.
 
 use std::io::Write as _;
 use std::path::Path;

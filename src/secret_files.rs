@@ -102,8 +102,8 @@ fn has_secret(argument: &Arg, matches: &ArgMatches) -> bool {
 
 /// Reads the files of the secrets that the given command takes: others may be unreadable for its user.
 ///
-/// `file` has the lines of the settings file. Returns names and values of the secrets, and adds files that are open to other users
-/// to `exposed`.
+/// `file` has the lines of the settings file. Returns names and values of the secrets, and adds files that
+/// are open to other users to `exposed`.
 ///
 /// # Errors
 /// If a setting and its file are both set, or a file cannot be read or is empty.
@@ -146,7 +146,8 @@ pub(super) fn read(
     Ok(secrets)
 }
 
-/// The arguments of the given subcommand, and whether each is on the command line; without a subcommand those of the service.
+/// The arguments of the given subcommand, and whether each is on the command line; without a subcommand those
+/// of the service.
 fn arguments<'a>(command: &'a Command, matches: &'a ArgMatches) -> impl Iterator<Item = (&'a Arg, bool)> {
     let is_root_skipped = matches.subcommand().is_some();
     let levels = levels(command, matches).skip(is_root_skipped.into());

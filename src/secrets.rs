@@ -1,7 +1,7 @@
 //! Secrets outside the database: master key, operator token and node name.
 //!
-//! In the sandbox they are generated at the first start and stored in the data directory, readable by its owner only;
-//! in production they come from settings.
+//! In the sandbox they are generated at the first start and stored in the data directory, readable by its
+//! owner only; in production they come from settings.
 
 use std::fs;
 use std::path::Path;

@@ -113,8 +113,9 @@ impl Service {
     }
 }
 
-/// The service, with a store whose statements use the connections of one class. The type of the class is private to the code that
-/// may use its connections, so a handler of one listener that takes the connections of the other does not compile.
+/// The service, with a store whose statements use the connections of one class. The type of the class is
+/// private to the code that may use its connections, so a handler of one listener that takes the connections
+/// of the other does not compile.
 pub(crate) struct State<C> {
     pub(crate) store: PgStore,
     service: Arc<Service>,

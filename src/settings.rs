@@ -91,8 +91,8 @@ pub struct ServeSettings {
     )]
     data_key_days: u16,
 
-    /// Token of the built-in operator `admin`, at least 32 characters [default: none; a sandbox generates one in the data
-    /// directory].
+    /// Token of the built-in operator `admin`, at least 32 characters [default: none; a sandbox generates one
+    /// in the data directory].
     #[arg(
         long,
         env = "VOUCHSAFE_OPERATOR_TOKEN",
@@ -101,8 +101,8 @@ pub struct ServeSettings {
     )]
     pub operator_token: Option<SecretString>,
 
-    /// Addresses and networks of trusted proxies, comma-separated: their X-Forwarded-For determines the client address
-    /// [default: none, the TCP peer is the client].
+    /// Addresses and networks of trusted proxies, comma-separated: their X-Forwarded-For determines the
+    /// client address [default: none, the TCP peer is the client].
     #[arg(
         long,
         env = "VOUCHSAFE_TRUSTED_PROXIES",
@@ -139,8 +139,8 @@ pub struct ServeSettings {
     #[command(flatten)]
     pub oidc: OidcArgs,
 
-    /// Whether money, payouts, approvals and access need a second operator: on, off, or on with thresholds of top-ups and
-    /// adjustments, e.g. USD=1000,EUR=900 [default: on in production, off in the sandbox].
+    /// Whether money, payouts, approvals and access need a second operator: on, off, or on with thresholds of
+    /// top-ups and adjustments, e.g. USD=1000,EUR=900 [default: on in production, off in the sandbox].
     #[arg(long, env = "VOUCHSAFE_FOUR_EYES", value_name = "on|off|THRESHOLDS")]
     four_eyes: Option<FourEyes>,
 
@@ -223,8 +223,8 @@ pub struct ServeSettings {
     )]
     pub log_format: LogFormat,
 
-    /// URL of the collector that receives the spans of each request (OTLP over HTTP), e.g. http://127.0.0.1:4318. Requires
-    /// a program built with the feature otlp.
+    /// URL of the collector that receives the spans of each request (OTLP over HTTP), e.g.
+    /// http://127.0.0.1:4318. Requires a program built with the feature otlp.
     // Parsed later: clap's errors quote the value, which may be a URL with a password.
     #[arg(
         long,
@@ -234,7 +234,8 @@ pub struct ServeSettings {
     )]
     otlp_endpoint: Option<SecretString>,
 
-    /// Headers for the collector, such as its credentials: NAME=VALUE, comma-separated, values percent-encoded.
+    /// Headers for the collector, such as its credentials: NAME=VALUE, comma-separated, values
+    /// percent-encoded.
     #[arg(
         long,
         env = "OTEL_EXPORTER_OTLP_HEADERS",
@@ -302,7 +303,8 @@ impl ServeSettings {
         })
     }
 
-    /// Whether webhooks may be delivered to this machine. A listener behind a proxy is published, also on loopback.
+    /// Whether webhooks may be delivered to this machine. A listener behind a proxy is published, also on
+    /// loopback.
     #[must_use]
     pub fn webhook_loopback(&self) -> LoopbackTargets {
         let is_local = self.http_addr.ip().is_loopback() && self.trusted_proxies.is_empty();

@@ -75,8 +75,8 @@ const DATABASE_THREADS: usize = 2;
 /// Threads that sign and send webhooks, about 100 µs each.
 const OUTGOING_THREADS: usize = 2;
 
-/// Niceness of the webhook threads, relative to the process: on a saturated machine orders go first, and a webhook thread
-/// still gets a quarter of the CPU time of a serving thread.
+/// Niceness of the webhook threads, relative to the process: on a saturated machine orders go first, and a
+/// webhook thread still gets a quarter of the CPU time of a serving thread.
 const WEBHOOK_NICENESS: i32 = 6;
 
 /// Runs the service until a signal stops it.
@@ -113,7 +113,8 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
         .build()
         .context("start the runtime of outgoing connections")?;
     let system = actix_web::rt::System::new();
-    // Separate threads: encrypting purchased codes and sending webhooks must not delay the actors that decide orders.
+    // Separate threads: encrypting purchased codes and sending webhooks must not delay the actors that decide
+    // orders.
     let arbiters = [(); 2].map(|()| actix_rt::Arbiter::new());
     let [procurement, deliveries] = arbiters.each_ref().map(actix_rt::Arbiter::handle);
     deliveries.spawn_fn(lower_priority);
@@ -163,8 +164,8 @@ fn lower_thread_priority(niceness: i32) {
 struct Threads<'a> {
     database: &'a Runtime,
     outgoing: &'a Runtime,
-    /// Wallets and shelves live on the threads that serve partners: a request and the actor that decides it mostly share a
-    /// thread, which saves a wakeup per message.
+    /// Wallets and shelves live on the threads that serve partners: a request and the actor that decides it
+    /// mostly share a thread, which saves a wakeup per message.
     actors: Arc<Arbiters>,
     procurement: ArbiterHandle,
     deliveries: ArbiterHandle,

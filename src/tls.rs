@@ -1,4 +1,5 @@
-//! TLS of a listener: certificate, key and the authorities of client certificates, from files that are read again when they change.
+//! TLS of a listener: certificate, key and the authorities of client certificates, from files that are read
+//! again when they change.
 //!
 //! The configuration of the listener is built once and asks [`CurrentFiles`] at each handshake, so that
 //! renewed files need no restart. Open connections keep their certificate; one whose client certificate is no
@@ -77,7 +78,8 @@ pub(crate) struct ListenerTls {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reload {
     Unchanged,
-    /// New connections use the new files. So many open ones were closed, whose client certificate they do not accept.
+    /// New connections use the new files. So many open ones were closed, whose client certificate they do not
+    /// accept.
     Changed {
         closed: usize,
     },
@@ -117,7 +119,8 @@ impl ListenerTls {
             .with_client_cert_verifier(Arc::clone(&self.current) as _)
             .with_cert_resolver(resolver);
         config.alpn_protocols = vec![HTTP_1_1.to_vec()];
-        // A resumed session does not check the client's certificate again: it would outlive an authority that was removed.
+        // A resumed session does not check the client's certificate again: it would outlive an authority that
+        // was removed.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(config)
@@ -130,7 +133,8 @@ impl ListenerTls {
         socket: &Arc<OwnedFd>,
     ) -> WatchedConnection {
         let watched = self.connections.add(chain, socket);
-        // The files may have changed after the handshake: this check follows the entry, the check of a reload follows the change.
+        // The files may have changed after the handshake: this check follows the entry, the check of a reload
+        // follows the change.
         if !self.current.accepts(chain) {
             watched.close();
         }
@@ -263,7 +267,8 @@ fn client_verifier(
     }
     let mut verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
     if let Some(lists) = lists {
-        // A list that has expired, or that is missing for an authority, says nothing about its certificates: they are refused.
+        // A list that has expired, or that is missing for an authority, says nothing about its certificates:
+        // they are refused.
         verifier = verifier.with_crls(lists).enforce_revocation_expiration();
     }
     verifier.build().map_err(|error| unusable(error.to_string()))
@@ -290,7 +295,8 @@ impl CurrentFiles {
 }
 
 impl CurrentFiles {
-    /// Whether a client with this certificate, followed by those of intermediate authorities, may stay connected.
+    /// Whether a client with this certificate, followed by those of intermediate authorities, may stay
+    /// connected.
     fn accepts(&self, chain: &[CertificateDer<'_>]) -> bool {
         let Some((certificate, intermediates)) = chain.split_first() else {
             return false;

@@ -19,8 +19,8 @@ pub struct SimulatorArgs {
     #[arg(long, default_value = "127.0.0.1:9400", value_name = "ADDRESS", value_parser = loopback)]
     listen: SocketAddr,
 
-    /// Faults of every purchase, or of the first N; see the list below. A product whose id is `sim-FAULT` has that
-    /// fault as well
+    /// Faults of every purchase, or of the first N; see the list below. A product whose id is `sim-FAULT` has
+    /// that fault as well
     #[arg(long, value_delimiter = ',', value_name = "FAULT[=N],…")]
     faults: Vec<FaultPlan>,
 

@@ -28,7 +28,8 @@ const VOUCHERS: usize = 200_000;
 
 const VOUCHERS_PER_PURCHASE: usize = 1_000;
 
-/// Permitted growth. All rows of one side would take at least 50 MiB, both sides and their differences more than twice that.
+/// Permitted growth. All rows of one side would take at least 50 MiB, both sides and their differences more
+/// than twice that.
 const MAX_GROWTH_MIB: u64 = 24;
 
 /// Resident memory of this process. MiB.

@@ -1,4 +1,5 @@
-//! Rules that the compiler does not check: module circles, the crates' dependencies, file length, words, retired folder names.
+//! Rules that the compiler does not check: module circles, the crates' dependencies, file length, words,
+//! retired folder names.
 //!
 //! Each rule has an example that breaks it.
 
@@ -281,6 +282,7 @@ fn released_migrations_and_functions_are_unchanged() {
 #[test]
 fn each_rule_rejects_its_snippet() {
     let long = format!("//! Doc.\n{}", "fn f() {}\n".repeat(MAX_LINES));
+    let wide = format!("//! Doc.\n    /// {}", "word ".repeat(22));
     let forbidden = format!("//! {}{} later", FORBIDDEN_WORDS[0].0, FORBIDDEN_WORDS[0].1);
     let rejected = [
         ("src/config.rs", "fn f() { todo!() }", "todo!"),
@@ -292,6 +294,7 @@ fn each_rule_rejects_its_snippet() {
             "#[ignore",
         ),
         ("src/config.rs", long.as_str(), "split the file"),
+        ("src/config.rs", wide.as_str(), "config.rs:2: wrap the comment"),
         (
             "src/config.rs",
             "//! Which port is free?\n//!\n//! The first one.",

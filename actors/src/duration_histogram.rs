@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Counts durations in `BUCKETS` buckets, `STEPS` to each power of two; the last bucket has no bound. `STEPS` is a power of two.
-/// Counts wrap around after 2³² durations in a bucket.
+/// Counts durations in `BUCKETS` buckets, `STEPS` to each power of two; the last bucket has no bound. `STEPS`
+/// is a power of two. Counts wrap around after 2³² durations in a bucket.
 #[derive(Debug)]
 pub struct DurationHistogram<const STEPS: u64, const BUCKETS: usize>([AtomicU32; BUCKETS]);
 
@@ -57,7 +57,8 @@ impl<const STEPS: u64, const BUCKETS: usize> DurationCounts<STEPS, BUCKETS> {
         }
     }
 
-    /// A bound below which `percent` of the durations are, at most a step above their true quantile; `None` without durations.
+    /// A bound below which `percent` of the durations are, at most a step above their true quantile; `None`
+    /// without durations.
     #[must_use]
     pub fn quantile(&self, percent: u64) -> Option<Duration> {
         let total: u64 = self.0.iter().copied().map(u64::from).sum();
@@ -71,7 +72,8 @@ impl<const STEPS: u64, const BUCKETS: usize> DurationCounts<STEPS, BUCKETS> {
     }
 }
 
-/// Values below `STEPS` have a bucket each; those above share one with all that have the same leading binary digits.
+/// Values below `STEPS` have a bucket each; those above share one with all that have the same leading binary
+/// digits.
 const fn bucket_of<const STEPS: u64>(micros: u64) -> u64 {
     if micros < STEPS {
         return micros;

@@ -1,7 +1,7 @@
 //! Long polling of orders, and of the feeds of partners.
 //!
-//! A waiter holds neither a lock nor a connection. A commit of this process wakes it; it polls for commits of other
-//! processes. The wait ends at its timeout and when the service shuts down.
+//! A waiter holds neither a lock nor a connection. A commit of this process wakes it; it polls for commits of
+//! other processes. The wait ends at its timeout and when the service shuts down.
 
 use std::future::Future;
 use std::pin::pin;
@@ -17,8 +17,8 @@ use vouchsafe_domain::ids::{CredentialId, OrderId};
 /// Maximum number of waiters per family: an API key and those that came from it by rotation (contract §3).
 pub const MAX_WAITERS_PER_FAMILY: usize = 100;
 
-/// Maximum number of waiters in total. Each polls twice a second; together that is a small share of the database's
-/// capacity.
+/// Maximum number of waiters in total. Each polls twice a second; together that is a small share of the
+/// database's capacity.
 pub const MAX_WAITERS: usize = 1_000;
 
 /// How often a waiter polls for commits of other processes.
@@ -51,8 +51,8 @@ impl LongPollRegistry {
         })
     }
 
-    /// Subscribes to the order or the feed of the partner with this id; `None` if a limit is reached or the service is shutting down.
-    /// A subscriber of a feed polls only: no commit looks for one.
+    /// Subscribes to the order or the feed of the partner with this id; `None` if a limit is reached or the
+    /// service is shutting down. A subscriber of a feed polls only: no commit looks for one.
     #[must_use]
     pub fn subscribe(self: &Arc<Self>, family_id: CredentialId, topic: Uuid) -> Option<Subscription> {
         if *self.closed.borrow() {

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use parking_lot::RwLock;
 use vouchsafe_domain::ids::PartnerId;
 
-/// The partners of which a commit on this node found a cap exceeded, until an order of theirs is within all caps again.
+/// The partners of which a commit on this node found a cap exceeded, until an order of theirs is within all
+/// caps again.
 #[derive(Debug, Default)]
 pub(crate) struct ReachedCaps(RwLock<HashSet<PartnerId>>);
 

@@ -1,4 +1,5 @@
-//! A store with unlimited stock and money that commits every record at once, so that benches measure the engine only.
+//! A store with unlimited stock and money that commits every record at once, so that benches measure the
+//! engine only.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 

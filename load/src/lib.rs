@@ -1,7 +1,7 @@
 //! Load generator and auditor: scenarios, load runs with an audit, reports.
 //!
-//! Rule: this crate and those that it depends on share no code with the service, so a bug of the service cannot hide in
-//! the code that checks it.
+//! Rule: this crate and those that it depends on share no code with the service, so a bug of the service
+//! cannot hide in the code that checks it.
 //!
 //! Modules, each importing only modules below it:
 //!

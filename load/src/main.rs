@@ -29,8 +29,8 @@ struct Cli {
     command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 the figures count, 1 the audit failed, 2 the command could not run, 3 a threshold is missed or a figure is worse, \
-4 the offered rate was not reached, 5 inconclusive.";
+const EXIT_CODES: &str = "Exit codes: 0 the figures count, 1 the audit failed, 2 the command could not \
+    run, 3 a threshold is missed or a figure is worse, 4 the offered rate was not reached, 5 inconclusive.";
 
 #[derive(Subcommand)]
 enum Command {

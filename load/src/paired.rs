@@ -45,8 +45,8 @@ const MAX_SHOWN_RATIO: f64 = 100.0;
 
 /// Judged figures: label, name, and the name of the figure that it is divided by.
 ///
-/// The generator does the same work for both programs, so CPU time in units of its own is independent of the speed of the
-/// machine.
+/// The generator does the same work for both programs, so CPU time in units of its own is independent of the
+/// speed of the machine.
 const JUDGED: [(&str, Improvement, &str, Option<&str>); 4] = [
     ("orders/s", Improvement::Up, "orders_per_s", None),
     (

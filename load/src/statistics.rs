@@ -1,4 +1,5 @@
-//! Statistics of repeated measurements: median, range, ratios of paired values, and the confidence interval of their mean.
+//! Statistics of repeated measurements: median, range, ratios of paired values, and the confidence interval
+//! of their mean.
 
 use serde::Serialize;
 
@@ -29,7 +30,8 @@ impl Spread {
     }
 }
 
-/// Ratios within rounds, which cancel the speed of the machine in each round. Omits rounds with a missing value.
+/// Ratios within rounds, which cancel the speed of the machine in each round. Omits rounds with a missing
+/// value.
 fn ratios<'a>(
     numerators: &'a [Option<f64>],
     denominators: &'a [Option<f64>],
@@ -43,9 +45,10 @@ fn ratios<'a>(
         .map(|(numerator, denominator)| numerator / denominator)
 }
 
-/// Mean ratio of paired values with its confidence interval: Student's t interval of the mean logarithm, so that a ratio and its
-/// inverse are equally far from 1. Each interval has 98.75 %, so that the four figures of a comparison have 95 % together: with
-/// 95 % each, one of six comparisons of a program with itself would show a difference.
+/// Mean ratio of paired values with its confidence interval: Student's t interval of the mean logarithm, so
+/// that a ratio and its inverse are equally far from 1. Each interval has 98.75 %, so that the four figures
+/// of a comparison have 95 % together: with 95 % each, one of six comparisons of a program with itself would
+/// show a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MeanRatio {
     /// Geometric mean.

@@ -1,7 +1,8 @@
 //! Search for the highest rate of an open loop within bounds such as `p99 <= 50`: each step is a run of the
 //! scenario on a new deployment with its audit.
 //!
-//! Rule: a rate fails only by the service. If the generator or other work on the machine was the limit, the result is inconclusive.
+//! Rule: a rate fails only by the service. If the generator or other work on the machine was the limit, the
+//! result is inconclusive.
 
 use std::fmt;
 use std::path::Path;

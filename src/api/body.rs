@@ -16,7 +16,8 @@ const MAX_BODY_BYTES: usize = 256 * 1024;
 /// Maximum time to receive a body (contract §2).
 const BODY_DEADLINE_S: u64 = 10;
 
-/// Rejects a compressed body: it could expand beyond the size limit, and the signature covers the plain bytes.
+/// Rejects a compressed body: it could expand beyond the size limit, and the signature covers the plain
+/// bytes.
 pub(crate) fn check_not_compressed(headers: &HeaderMap) -> Result<(), ApiError> {
     if headers.contains_key(CONTENT_ENCODING) {
         let message = "Content-Encoding is not supported; send the body uncompressed";

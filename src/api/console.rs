@@ -1,7 +1,8 @@
 //! Mount of the operators' console under `/` of the operators' listener.
 //!
-//! The console calls the operator API within this process: each worker has a second copy of the routes of `/admin/v1`, which a call
-//! enters with the operator of the outer request. Roles, second operators, validation and audit entries are those of the API.
+//! The console calls the operator API within this process: each worker has a second copy of the routes of
+//! `/admin/v1`, which a call enters with the operator of the outer request. Roles, second operators,
+//! validation and audit entries are those of the API.
 
 mod form_reader;
 

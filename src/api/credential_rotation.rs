@@ -92,7 +92,8 @@ pub(super) fn generate_key_pair(service: &Service) -> Result<ApiKeyPair, ApiErro
     })
 }
 
-/// Applies the committed rotation in memory. The new credential comes first, so that the partner always has a valid one.
+/// Applies the committed rotation in memory. The new credential comes first, so that the partner always has a
+/// valid one.
 fn apply(service: &Service, rotation: &RotationResult) {
     service.registry.upsert_credential(rotation.next.clone());
     service.registry.upsert_credential(rotation.previous.clone());

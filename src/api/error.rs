@@ -27,7 +27,8 @@ pub(crate) struct ApiError {
     pub(crate) details: Vec<ErrorDetail>,
     /// Value of `Retry-After` in seconds.
     pub(crate) retry_after_s: Option<u32>,
-    /// What the request changes may be committed. Reads and requests that can be repeated report that the service is unavailable.
+    /// What the request changes may be committed. Reads and requests that can be repeated report that the
+    /// service is unavailable.
     pub(crate) may_be_written: bool,
 }
 
@@ -63,9 +64,9 @@ impl ApiError {
     pub(crate) fn outcome_unknown() -> Self {
         Self::new(
             Code::OutcomeUnknown,
-            "the database did not confirm the change: it may have been made. A change and its audit entry are committed together: look \
-             for its entry with GET /admin/v1/audit, after a confirmation for that of the confirmed change, and repeat the request if there \
-             is none",
+            "the database did not confirm the change: it may have been made. A change and its audit entry \
+             are committed together: look for its entry with GET /admin/v1/audit, after a confirmation for \
+             that of the confirmed change, and repeat the request if there is none",
         )
     }
 
@@ -118,8 +119,8 @@ impl From<StoreError> for ApiError {
         }
         if let Some(InvalidMac { table, id }) = error.invalid_mac() {
             let message = format!(
-                "row {id} of {table} has no valid HMAC: it was changed without the service, and grants nothing; restore it, as the runbook of \
-                 VouchsafeForgedGrant describes"
+                "row {id} of {table} has no valid HMAC: it was changed without the service, and grants \
+                 nothing; restore it, as the runbook of VouchsafeForgedGrant describes"
             );
             return Self::new(Code::InvalidRowHmac, message);
         }
@@ -136,7 +137,8 @@ impl From<StoreError> for ApiError {
     }
 }
 
-/// A response that cannot be serialized, which is a bug. Request bodies are parsed by `vouchsafe_wire` with its own errors.
+/// A response that cannot be serialized, which is a bug. Request bodies are parsed by `vouchsafe_wire` with
+/// its own errors.
 impl From<serde_json::Error> for ApiError {
     fn from(_: serde_json::Error) -> Self {
         Self::new(

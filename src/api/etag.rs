@@ -1,7 +1,8 @@
 //! Conditional GET with `ETag` and `If-None-Match` (RFC 9110, 13.1.2).
 //!
-//! The tag is a hash of the response body, so it changes with every field, availability included. A request with the
-//! current tag gets 304 without a body. The body is built in any case; the tag saves only its transfer.
+//! The tag is a hash of the response body, so it changes with every field, availability included. A request
+//! with the current tag gets 304 without a body. The body is built in any case; the tag saves only its
+//! transfer.
 
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETag, EntityTag, Header as _, IfNoneMatch};
 use actix_web::{HttpRequest, HttpResponse};
@@ -43,8 +44,8 @@ pub(super) fn entity_tag(bytes: &[u8]) -> EntityTag {
     EntityTag::new_strong(hex::encode(&hash[..TAG_BYTES]))
 }
 
-/// Whether `If-None-Match` contains the tag. RFC 9110 prescribes the weak comparison for GET. A malformed header counts as
-/// absent.
+/// Whether `If-None-Match` contains the tag. RFC 9110 prescribes the weak comparison for GET. A malformed
+/// header counts as absent.
 pub(super) fn is_cached_by_client(request: &HttpRequest, tag: &EntityTag) -> bool {
     match IfNoneMatch::parse(request) {
         Ok(IfNoneMatch::Any) => true,

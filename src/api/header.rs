@@ -8,7 +8,8 @@ use actix_web::http::header::HeaderValue;
 /// Maximum bytes of a value.
 const MAX_BYTES: usize = 128;
 
-/// Formats a header value on the stack, then allocates it once. `None` if it is longer than 128 bytes or not a valid value.
+/// Formats a header value on the stack, then allocates it once. `None` if it is longer than 128 bytes or not
+/// a valid value.
 pub(super) fn header_value(text: fmt::Arguments<'_>) -> Option<HeaderValue> {
     let mut buffer = [0; MAX_BYTES];
     let mut rest = &mut buffer[..];

@@ -39,7 +39,8 @@ impl<F: ListFilter> FromRequest for ListRequest<F> {
     }
 }
 
-/// The response with up to [`PageRequest::fetch_limit`] entries. The key of the last one is the cursor of the next page.
+/// The response with up to [`PageRequest::fetch_limit`] entries. The key of the last one is the cursor of the
+/// next page.
 pub(super) fn list_response<T: Serialize, K: ToString>(
     page: &PageRequest,
     entries: impl IntoIterator<Item = T>,

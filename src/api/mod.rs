@@ -1,4 +1,5 @@
-//! HTTP API: the routes of the partner and the operator listener, middleware, documentation, and the mount of the console.
+//! HTTP API: the routes of the partner and the operator listener, middleware, documentation, and the mount of
+//! the console.
 
 mod body;
 pub(crate) mod console;

@@ -20,7 +20,8 @@ const OPTIONAL_FIELDS: [&str; 7] = [
     "stock_quarantined",
 ];
 
-/// Response fields must be required unless listed in [`OPTIONAL_FIELDS`]. Schemas that forbid further fields are requests.
+/// Response fields must be required unless listed in [`OPTIONAL_FIELDS`]. Schemas that forbid further fields
+/// are requests.
 fn assert_required(schemas: &Value) {
     for (name, schema) in schemas.as_object().unwrap() {
         let Some(properties) = schema["properties"].as_object() else {

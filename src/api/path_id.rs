@@ -15,7 +15,8 @@ use vouchsafe_wire::error_code::Code;
 
 use super::error::ApiError;
 
-/// The ID in a path with one placeholder. It is parsed by the handler, after the caller and the body were checked.
+/// The ID in a path with one placeholder. It is parsed by the handler, after the caller and the body were
+/// checked.
 pub(crate) struct Id<T> {
     text: String,
     kind: PhantomData<fn() -> T>,
@@ -68,7 +69,8 @@ macro_rules! path_ids {
 
 path_ids! {
     PartnerId => PartnerNotFound, "no such partner; GET /admin/v1/partners lists all";
-    CredentialId => CredentialNotFound, "no such credential; GET /admin/v1/partners/{partner_id}/credentials lists those of a partner";
+    CredentialId => CredentialNotFound, "no such credential; GET \
+        /admin/v1/partners/{partner_id}/credentials lists those of a partner";
     OrderId => OrderNotFound, "no such order; check the id";
     PayoutId => PayoutNotFound, "no such payout";
     TransactionId => TransactionNotFound, "no such transaction; GET /transactions lists yours";

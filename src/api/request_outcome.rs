@@ -1,7 +1,8 @@
 //! Outcomes of a partner's request, reported to the listener that a middleware has registered.
 //!
-//! An outcome is reported when it occurs, not with the response: a long poll responds up to 30 s after its authentication, and
-//! the handler of a client that disconnects never responds. Without a listener no outcome is built or stored.
+//! An outcome is reported when it occurs, not with the response: a long poll responds up to 30 s after its
+//! authentication, and the handler of a client that disconnects never responds. Without a listener no outcome
+//! is built or stored.
 
 use std::rc::Rc;
 

@@ -58,7 +58,8 @@ impl StaticFile {
         response.body(self.body.clone())
     }
 
-    /// A response with the headers that the file and its 304 share. The file changes with the program: clients revalidate it.
+    /// A response with the headers that the file and its 304 share. The file changes with the program:
+    /// clients revalidate it.
     fn response(&self, status: StatusCode) -> HttpResponseBuilder {
         let mut response = HttpResponse::build(status);
         response

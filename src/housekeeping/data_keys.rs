@@ -1,5 +1,5 @@
-//! Data keys in the background: keys of other nodes, the next key when the active one is old, wrapping keys that work again, and
-//! re-encryption of old codes.
+//! Data keys in the background: keys of other nodes, the next key when the active one is old, wrapping keys
+//! that work again, and re-encryption of old codes.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};

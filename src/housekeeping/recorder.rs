@@ -1,7 +1,7 @@
 //! Background recorder of sandbox observations.
 //!
-//! Writes queued notes to the database and reads those of other nodes. Notes stay queued until they are written; a note
-//! written twice after an unknown outcome counts once.
+//! Writes queued notes to the database and reads those of other nodes. Notes stay queued until they are
+//! written; a note written twice after an unknown outcome counts once.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -98,7 +98,8 @@ async fn write_batch(service: &JobState, notes: &[Note]) -> Result<(), Unavailab
     let partners: BTreeSet<PartnerId> = observations.iter().map(|(partner_id, _)| *partner_id).collect();
     service.store.observations.write(observations).await?;
     for partner_id in partners {
-        // The notes are written: an error here must not write them again. The partner's next note repeats this.
+        // The notes are written: an error here must not write them again. The partner's next note repeats
+        // this.
         if let Err(error) = record_pass(service, partner_id).await {
             warn!(error.message = %error, partner.id = %partner_id, "cannot record a passed certification");
         }
@@ -106,7 +107,8 @@ async fn write_batch(service: &JobState, notes: &[Note]) -> Result<(), Unavailab
     Ok(())
 }
 
-/// Stores that the partner has passed its certification, before newer observations replace those that show it.
+/// Stores that the partner has passed its certification, before newer observations replace those that show
+/// it.
 async fn record_pass(service: &JobState, partner_id: PartnerId) -> Result<(), StoreError> {
     let store = &service.store.observations;
     let observations = store.list(partner_id).await?;

@@ -16,7 +16,8 @@ const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// Distance of two readings of the actors' histories, in samples.
 const ACTOR_READING: u32 = 10;
 
-/// A scan of all actors may take one part in so many of a thread's time. A scan of 100,000 actors takes tens of milliseconds.
+/// A scan of all actors may take one part in so many of a thread's time. A scan of 100,000 actors takes tens
+/// of milliseconds.
 const SCAN_SHARE: u32 = 100;
 
 /// Samples the traffic each second. Scans the actors each tenth second and, if a console follows the feed,

@@ -18,7 +18,8 @@ const SECURITY_EVENT_INTERVAL: Duration = Duration::from_secs(1);
 /// A row without a valid HMAC has an audit entry once in this time.
 const FORGED_GRANT_INTERVAL: Duration = Duration::from_hours(1);
 
-/// Rows without a valid HMAC that have an audit entry in this time: a database user who plants more does not flood the audit log.
+/// Rows without a valid HMAC that have an audit entry in this time: a database user who plants more does not
+/// flood the audit log.
 const MAX_FORGED_GRANTS: usize = 1_000;
 
 pub(super) async fn audit(service: &JobState) -> Infallible {

@@ -1,4 +1,5 @@
-//! Exposition formats of `/metrics` and their content negotiation: Prometheus text 0.0.4 and OpenMetrics 1.0.0.
+//! Exposition formats of `/metrics` and their content negotiation: Prometheus text 0.0.4 and OpenMetrics
+//! 1.0.0.
 
 use actix_web::http::header::{Accept, Quality};
 use actix_web::mime::Mime;
@@ -28,7 +29,8 @@ impl MetricsFormat {
         }
     }
 
-    /// The quality of the most specific range that matches (RFC 9110, section 12.5.1), and how specific that range is.
+    /// The quality of the most specific range that matches (RFC 9110, section 12.5.1), and how specific that
+    /// range is.
     fn preference(self, accept: &Accept) -> Option<(Quality, u8)> {
         let matching = accept
             .iter()
@@ -66,8 +68,8 @@ impl MetricsFormat {
 /// Begins an exemplar. A label's value cannot contain it, because its quotes are escaped.
 const EXEMPLAR_START: &str = " # {trace_id=\"";
 
-/// The samples are the same. In the older format the description of a counter names its sample, `…_total`, and there are no
-/// units, no exemplars and no end mark.
+/// The samples are the same. In the older format the description of a counter names its sample, `…_total`,
+/// and there are no units, no exemplars and no end mark.
 fn to_prometheus_text(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
     let mut push = |parts: &[&str]| {

@@ -15,7 +15,8 @@ use tokio::runtime::Handle;
 
 use super::process::saturating;
 
-/// The runtimes of the process. Runtimes with one name, such as those of a listener's threads, share their series.
+/// The runtimes of the process. Runtimes with one name, such as those of a listener's threads, share their
+/// series.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Runtimes(Arc<Mutex<Vec<(&'static str, Handle)>>>);
 

@@ -1,4 +1,5 @@
-//! Stock metrics: vouchers of all SKUs by state, and SKUs without stock. Not by SKU, whose number is unbounded.
+//! Stock metrics: vouchers of all SKUs by state, and SKUs without stock. Not by SKU, whose number is
+//! unbounded.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;

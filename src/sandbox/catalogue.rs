@@ -1,4 +1,5 @@
-//! Seeded sandbox catalogue: ordinary products in several currencies, and magic products whose ID selects the outcome.
+//! Seeded sandbox catalogue: ordinary products in several currencies, and magic products whose ID selects the
+//! outcome.
 
 use anyhow::Context as _;
 use time::Date;

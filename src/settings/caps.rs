@@ -11,7 +11,8 @@ pub struct CapSettings {
     #[arg(long, env = "VOUCHSAFE_MAX_PENDING_ORDERS", value_name = "ORDERS")]
     max_pending_orders: Option<u32>,
 
-    /// Maximum amount of the pending orders of a partner by currency, e.g. USD=1000,JPY=100000 [default: none].
+    /// Maximum amount of the pending orders of a partner by currency, e.g. USD=1000,JPY=100000 [default:
+    /// none].
     #[arg(long, env = "VOUCHSAFE_MAX_PENDING_AMOUNT", value_name = "AMOUNTS")]
     max_pending_amount: Option<Thresholds>,
 

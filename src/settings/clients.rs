@@ -7,7 +7,8 @@ use crate::connections::ClientLimits;
 /// Limits of connections and of requests in flight.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct ClientSettings {
-    /// Connections of the partner listener [default: 10,000 per thread, or as many as the limit of open files permits].
+    /// Connections of the partner listener [default: 10,000 per thread, or as many as the limit of open files
+    /// permits].
     #[arg(long, env = "VOUCHSAFE_MAX_CONNECTIONS", value_name = "CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_connections: Option<u32>,
 
@@ -15,7 +16,8 @@ pub struct ClientSettings {
     #[arg(long, env = "VOUCHSAFE_ADMIN_MAX_CONNECTIONS", value_name = "CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub admin_max_connections: Option<u32>,
 
-    /// Connections of one client address at each listener, trusted proxies excepted [default: a quarter of the listener's].
+    /// Connections of one client address at each listener, trusted proxies excepted [default: a quarter of
+    /// the listener's].
     #[arg(long, env = "VOUCHSAFE_MAX_CONNECTIONS_PER_ADDRESS", value_name = "CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_connections_per_address: Option<u32>,
 

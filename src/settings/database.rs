@@ -10,8 +10,8 @@ use vouchsafe_store::{DatabaseUrlError, Servers, parse_database_url};
 /// Where the database is, and what it guarantees.
 #[derive(Debug, Clone, Args)]
 pub struct DatabaseSettings {
-    /// URL of the Postgres database, of one server or of a primary and its standbys [default: a private Postgres in the data
-    /// directory].
+    /// URL of the Postgres database, of one server or of a primary and its standbys [default: a private
+    /// Postgres in the data directory].
     #[arg(
         long = "database-url",
         env = "DATABASE_URL",
@@ -29,8 +29,8 @@ pub struct DatabaseSettings {
     )]
     replica_url: Option<SecretString>,
 
-    /// Whether commits wait for the disk of a standby: local or replicated. With replicated the service checks that Postgres waits,
-    /// and says when it does not.
+    /// Whether commits wait for the disk of a standby: local or replicated. With replicated the service
+    /// checks that Postgres waits, and says when it does not.
     #[arg(
         long,
         env = "VOUCHSAFE_DURABILITY",

@@ -8,8 +8,8 @@ use vouchsafe_wire::operator::settings::{Setting, SettingSource};
 
 use super::ServeSettings;
 
-/// The settings of `command` with an environment variable. `file` has the names and values of the settings file and of secrets'
-/// files, which `matches` takes for defaults.
+/// The settings of `command` with an environment variable. `file` has the names and values of the settings
+/// file and of secrets' files, which `matches` takes for defaults.
 pub(crate) fn effective_settings(
     command: &Command,
     matches: &ArgMatches,

@@ -25,7 +25,8 @@ pub struct LimitSettings {
     )]
     pub limit_general: Limit,
 
-    /// Rate limit of credential requests per API key and those rotated from it, and of failed authentications per client address.
+    /// Rate limit of credential requests per API key and those rotated from it, and of failed authentications
+    /// per client address.
     #[arg(
         long,
         env = "VOUCHSAFE_LIMIT_AUTH",
@@ -48,8 +49,8 @@ pub struct LimitSettings {
     #[arg(long, env = "VOUCHSAFE_ROTATIONS_PER_DAY", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rotations_per_day: Option<u32>,
 
-    /// Maximum number of requests in flight per API key on this node. A request is in flight until its response is written, but
-    /// not while it waits (Prefer: wait).
+    /// Maximum number of requests in flight per API key on this node. A request is in flight until its
+    /// response is written, but not while it waits (Prefer: wait).
     #[arg(
         long,
         env = "VOUCHSAFE_MAX_IN_FLIGHT",

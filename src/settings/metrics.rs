@@ -23,8 +23,8 @@ pub(super) struct MetricsArgs {
     )]
     metrics_token: Option<SecretString>,
 
-    /// Addresses and networks that get the metrics without a token, comma-separated [default: in production this machine, if there
-    /// is no token; in the sandbox all].
+    /// Addresses and networks that get the metrics without a token, comma-separated [default: in production
+    /// this machine, if there is no token; in the sandbox all].
     #[arg(
         long,
         env = "VOUCHSAFE_METRICS_NETWORKS",

@@ -25,11 +25,13 @@ pub struct OidcArgs {
     )]
     oidc_client_secret: Option<SecretString>,
 
-    /// Roles of groups and verified e-mail addresses at the OpenID provider, e.g. staff=viewer,jane@example.com=admin.
+    /// Roles of groups and verified e-mail addresses at the OpenID provider, e.g.
+    /// staff=viewer,jane@example.com=admin.
     #[arg(long, env = "VOUCHSAFE_OIDC_ROLES", value_name = "GROUP|E-MAIL=ROLE,…")]
     oidc_roles: Option<RoleMapping>,
 
-    /// Authentication context classes (`acr`) of which one is needed for a step-up, separated by commas [default: any].
+    /// Authentication context classes (`acr`) of which one is needed for a step-up, separated by commas
+    /// [default: any].
     #[arg(
         long,
         env = "VOUCHSAFE_OIDC_ACR_VALUES",
@@ -49,7 +51,8 @@ impl OidcArgs {
         }
         if values.iter().any(|value| value.is_empty() || value.contains(' ')) {
             bail!(
-                "VOUCHSAFE_OIDC_ACR_VALUES has an empty class or one with a space; separate classes by one comma, or remove the setting"
+                "VOUCHSAFE_OIDC_ACR_VALUES has an empty class or one with a space; separate classes by one \
+                 comma, or remove the setting"
             );
         }
         Ok(values)
@@ -78,8 +81,9 @@ impl OidcArgs {
             })),
             (None, None, None, None) if self.acr_values()?.is_empty() => Ok(None),
             _ => bail!(
-                "sign-in by OpenID Connect requires VOUCHSAFE_OIDC_ISSUER, VOUCHSAFE_OIDC_CLIENT_ID, VOUCHSAFE_OIDC_CLIENT_SECRET and \
-                 VOUCHSAFE_OIDC_ROLES; set all of them or none, and without them no VOUCHSAFE_OIDC_ACR_VALUES"
+                "sign-in by OpenID Connect requires VOUCHSAFE_OIDC_ISSUER, VOUCHSAFE_OIDC_CLIENT_ID, \
+                 VOUCHSAFE_OIDC_CLIENT_SECRET and VOUCHSAFE_OIDC_ROLES; set all of them or none, and \
+                 without them no VOUCHSAFE_OIDC_ACR_VALUES"
             ),
         }
     }

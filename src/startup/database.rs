@@ -36,7 +36,8 @@ pub(super) async fn prepare(store: &PgStore, environment: Environment) -> anyhow
     }
 }
 
-/// From now on a rotation of the wrapping key refuses if this node cannot follow. One that began before has ended.
+/// From now on a rotation of the wrapping key refuses if this node cannot follow. One that began before has
+/// ended.
 pub(super) async fn report_wrapping_keys(
     store: &PgStore,
     node: &PgNode,
@@ -49,7 +50,8 @@ pub(super) async fn report_wrapping_keys(
     keyring.confirm().await.context("unlock the data keys")
 }
 
-/// Rejects a production database that permits fewer connections than this node needs: it could lose its lease.
+/// Rejects a production database that permits fewer connections than this node needs: it could lose its
+/// lease.
 pub(super) async fn check_connections(store: &PgStore, settings: &ServeSettings) -> anyhow::Result<()> {
     let budget = load_budget(store, settings).await?;
     let (per_node, available) = (budget.per_node, budget.available);
@@ -62,7 +64,8 @@ pub(super) async fn check_connections(store: &PgStore, settings: &ServeSettings)
     Ok(())
 }
 
-/// Warns if the running nodes need more connections than the database permits. This node has taken its incarnation.
+/// Warns if the running nodes need more connections than the database permits. This node has taken its
+/// incarnation.
 pub(super) async fn warn_of_missing_connections(
     store: &PgStore,
     settings: &ServeSettings,

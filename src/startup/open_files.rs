@@ -1,4 +1,5 @@
-//! Limit of open files (`RLIMIT_NOFILE`), shared out to the connections of both listeners, the database, webhooks and files.
+//! Limit of open files (`RLIMIT_NOFILE`), shared out to the connections of both listeners, the database,
+//! webhooks and files.
 
 use anyhow::{Context as _, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -17,7 +18,8 @@ const OPERATORS: u64 = 1_000;
 /// Fewer are of no use.
 const MIN_CONNECTIONS: u64 = 64;
 
-/// Listeners, event queues, logs, certificates, exports, and connections to vendors, the identity provider, Vault and a collector.
+/// Listeners, event queues, logs, certificates, exports, and connections to vendors, the identity provider,
+/// Vault and a collector.
 const OTHER_FILES: u64 = 256;
 
 /// Connections of each listener, of all its threads.
@@ -84,16 +86,18 @@ impl Demand {
         self.reserved + FILES_PER_CONNECTION * (self.wanted_partners() + self.wanted_operators())
     }
 
-    /// Connections that a limit permits. Those without a setting share what the others leave; a fifth is for operators.
+    /// Connections that a limit permits. Those without a setting share what the others leave; a fifth is for
+    /// operators.
     fn share(self, limit: u64) -> anyhow::Result<MaxConnections> {
         let available = limit.saturating_sub(self.reserved) / FILES_PER_CONNECTION;
         let least = |setting: Option<u32>| setting.map_or(MIN_CONNECTIONS, u64::from);
         let (partners, operators) = (least(self.partners), least(self.operators));
         if partners + operators > available {
             bail!(
-                "the limit of open files (RLIMIT_NOFILE) is {limit}, and {} are needed: {FILES_PER_CONNECTION} for each of \
-                 VOUCHSAFE_MAX_CONNECTIONS={partners} and VOUCHSAFE_ADMIN_MAX_CONNECTIONS={operators}, and {} for the database, webhooks and \
-                 files; raise the limit (LimitNOFILE of the unit, ulimit -n), or lower these settings",
+                "the limit of open files (RLIMIT_NOFILE) is {limit}, and {} are needed: \
+                 {FILES_PER_CONNECTION} for each of VOUCHSAFE_MAX_CONNECTIONS={partners} and \
+                 VOUCHSAFE_ADMIN_MAX_CONNECTIONS={operators}, and {} for the database, webhooks and files; \
+                 raise the limit (LimitNOFILE of the unit, ulimit -n), or lower these settings",
                 self.reserved + FILES_PER_CONNECTION * (partners + operators),
                 self.reserved,
             );

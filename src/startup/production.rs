@@ -41,7 +41,8 @@ pub(super) fn check(settings: &ServeSettings) -> anyhow::Result<()> {
         let is_local = listener.address.ip().is_loopback();
         if !is_local && proxies.is_empty() && listener.transport == Transport::Plain {
             bail!(
-                "production requires TLS: set {certificate}, or {name} to a loopback address, or {list} to the networks of the TLS proxies"
+                "production requires TLS: set {certificate}, or {name} to a loopback address, or {list} to \
+                 the networks of the TLS proxies"
             );
         }
     }
@@ -50,8 +51,9 @@ pub(super) fn check(settings: &ServeSettings) -> anyhow::Result<()> {
         && (settings.has_console_url() || settings.oidc.provider()?.is_some())
     {
         bail!(
-            "production requires https for the sign-in of operators: set VOUCHSAFE_CONSOLE_URL to the https URL of the operator listener; \
-             browsers send the cookies of {console} to every port of this machine"
+            "production requires https for the sign-in of operators: set VOUCHSAFE_CONSOLE_URL to the \
+             https URL of the operator listener; browsers send the cookies of {console} to every port of \
+             this machine"
         );
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! Graceful shutdown: open requests, the journal and deliveries end before the listeners and the node's lease.
+//! Graceful shutdown: open requests, the journal and deliveries end before the listeners and the node's
+//! lease.
 
 use std::time::Duration;
 
@@ -43,8 +44,8 @@ pub(super) async fn shut_down(service: &JobState, listeners: &[ServerHandle; 2])
     }
 }
 
-/// Ends long polls and purchasing, closes the gate, and waits for open requests, the journal and deliveries. The listeners
-/// stay up until then, so that new requests get 503 instead of a connection reset.
+/// Ends long polls and purchasing, closes the gate, and waits for open requests, the journal and deliveries.
+/// The listeners stay up until then, so that new requests get 503 instead of a connection reset.
 async fn drain(service: &JobState, listeners: &[ServerHandle; 2]) {
     service.engine.long_polls.close();
     service.procurement.pause();

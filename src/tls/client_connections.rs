@@ -1,4 +1,5 @@
-//! Open connections of clients with a certificate, so that those of a removed authority or a revoked certificate can be closed.
+//! Open connections of clients with a certificate, so that those of a removed authority or a revoked
+//! certificate can be closed.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -52,7 +53,8 @@ impl ClientConnections {
 
     /// Closes the connections whose chain is not accepted, and returns their number.
     pub(super) fn close_unless(&self, is_accepted: impl Fn(&[CertificateDer<'static>]) -> bool) -> usize {
-        // Not under the lock: checking a chain takes some hundred microseconds, and every new connection takes the lock.
+        // Not under the lock: checking a chain takes some hundred microseconds, and every new connection
+        // takes the lock.
         let open: Vec<_> = lock(&self.0).open.values().cloned().collect();
         let refused = open.iter().filter(|connection| !is_accepted(&connection.chain));
         refused.inspect(|connection| close(&connection.socket)).count()

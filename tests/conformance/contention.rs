@@ -1,6 +1,7 @@
 //! Contention: many concurrent writers lose nothing, sell nothing twice and do not deadlock.
 //!
-//! One test runs during expiry of stock, with sellers whose clocks are so wrong that they still sell expired vouchers.
+//! One test runs during expiry of stock, with sellers whose clocks are so wrong that they still sell expired
+//! vouchers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,7 +44,8 @@ const NODES: [&str; 3] = ["one", "two", "three"];
 
 const PARTNERS: u64 = 5;
 
-/// Three nodes with two lanes each sell the same stock to the same partners under overlapping keys, while leases expire.
+/// Three nodes with two lanes each sell the same stock to the same partners under overlapping keys, while
+/// leases expire.
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_losing_leases_sell_every_voucher_once() {
     let days: Vec<_> = (0..CHUNK).map(build::day).collect();
@@ -161,8 +163,8 @@ fn order_records(node: &PgNode, lane: u16, batch: i64, vouchers: &[StockVoucher]
     (0..).zip(vouchers.chunks(2)).map(shelve).collect()
 }
 
-/// Commits a batch, counts its sold vouchers and returns the number of rejected records. Ordered locking means that no
-/// commit is aborted.
+/// Commits a batch, counts its sold vouchers and returns the number of rejected records. Ordered locking
+/// means that no commit is aborted.
 async fn commit(lane: &mut Box<dyn LaneStore>, batch: i64, records: &[Record], sold: &AtomicU64) -> usize {
     let verdicts = lane.commit(batch, records).await.unwrap();
     let mut refused = 0;

@@ -13,7 +13,8 @@ pub(crate) const EXPLAIN: [(&str, &str); 5] = [
     ("auto_explain.log_format", "json"),
 ];
 
-/// Reserves the server's log for one test and truncates it, because the server's guard truncates a log of several megabytes.
+/// Reserves the server's log for one test and truncates it, because the server's guard truncates a log of
+/// several megabytes.
 pub(crate) async fn lock_log() -> MutexGuard<'static, ()> {
     static LOG: Mutex<()> = Mutex::const_new(());
     let log = LOG.lock().await;

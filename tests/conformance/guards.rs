@@ -1,7 +1,9 @@
-//! Mutation tests of the guards of commits and flushes: each guard is removed, and its conformance cases must fail.
+//! Mutation tests of the guards of commits and flushes: each guard is removed, and its conformance cases must
+//! fail.
 //!
-//! A comment marks the guard in the SQL text, and the test replaces the condition on that line: in `commit_batch_v1` by replacing
-//! the installed function, in other statements by the proxy. [`GUARDS`] apply to every store; the others are specific to Postgres.
+//! A comment marks the guard in the SQL text, and the test replaces the condition on that line: in
+//! `commit_batch_v1` by replacing the installed function, in other statements by the proxy. [`GUARDS`] apply
+//! to every store; the others are specific to Postgres.
 
 use std::panic::AssertUnwindSafe;
 
@@ -112,7 +114,8 @@ const STATEMENT_EDITS: [(&str, Edit); 9] = [
     (
         "lost-events",
         (
-            "AND $3 <= COALESCE((SELECT f.last_number FROM feeds AS f WHERE f.partner_id = p.partner_id), 0) /* guard: lost-events */",
+            "AND $3 <= COALESCE((SELECT f.last_number FROM feeds AS f WHERE f.partner_id = p.partner_id), \
+             0) /* guard: lost-events */",
             "",
         ),
     ),

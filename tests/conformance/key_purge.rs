@@ -29,7 +29,8 @@ async fn purge_visits_each_key_once_per_sweep() {
     for expired in [EXPIRED, 0] {
         let begin = subject.log().len();
         let (mut calls, mut removed) = (0, 0);
-        // A call visits 128 pages of a table of this size, and may end at any page: the last call visits some again.
+        // A call visits 128 pages of a table of this size, and may end at any page: the last call visits some
+        // again.
         while calls * 128 < pages {
             removed += store.responses.purge_expired(&mut sweep).await.unwrap();
             calls += 1;

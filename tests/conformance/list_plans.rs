@@ -1,7 +1,8 @@
-//! Query plans of list endpoints: every filter has an index, so a page reads few rows beyond those it returns.
+//! Query plans of list endpoints: every filter has an index, so a page reads few rows beyond those it
+//! returns.
 //!
-//! Row counts come from `auto_explain`. One partner has 100,000 orders over 100 days, other partners fewer; the searched rows
-//! are at the far end.
+//! Row counts come from `auto_explain`. One partner has 100,000 orders over 100 days, other partners fewer;
+//! the searched rows are at the far end.
 
 #[path = "list_plans/comparison.rs"]
 mod comparison;

@@ -25,7 +25,8 @@ async fn reserve_two_chunks(subject: &PgSubject) -> [StockVoucher; 2] {
     chunks.try_into().unwrap()
 }
 
-/// Runs a statement while a commit has the first chunk, and checks that it waits for that one before it locks the second.
+/// Runs a statement while a commit has the first chunk, and checks that it waits for that one before it locks
+/// the second.
 async fn assert_first_chunk_is_locked_first<T: std::fmt::Debug>(
     subject: &PgSubject,
     [first, second]: [StockVoucher; 2],

@@ -1,7 +1,7 @@
 //! Conformance suite over Postgres, mutation tests of its guards, and query plan tests.
 //!
-//! Each case runs in a separate database of a real server. Lanes connect through a proxy that recognizes commits and injects
-//! faults.
+//! Each case runs in a separate database of a real server. Lanes connect through a proxy that recognizes
+//! commits and injects faults.
 
 #![allow(
     clippy::unwrap_used,

@@ -66,7 +66,8 @@ async fn concurrent_claims_return_their_own_stock() {
     subject.remove().await;
 }
 
-/// A claim whose transaction is still open holds no chunk that it does not take: another node claims the next one.
+/// A claim whose transaction is still open holds no chunk that it does not take: another node claims the next
+/// one.
 #[tokio::test(flavor = "multi_thread")]
 async fn open_claim_locks_only_the_chunks_that_it_takes() {
     const CLAIM: &str = "
@@ -111,7 +112,8 @@ async fn chunk_loaded_by_one_claim_is_returned_to_another() {
     subject.remove().await;
 }
 
-/// The connection is lost after the outcome of a batch was found, and the next one leads to a copy of the database without it.
+/// The connection is lost after the outcome of a batch was found, and the next one leads to a copy of the
+/// database without it.
 #[tokio::test(flavor = "multi_thread")]
 async fn lane_that_reads_verdicts_from_an_older_copy_quarantines_stock() {
     let subject = PgSubject::new().await;
@@ -162,7 +164,8 @@ async fn failing_claim_fails_alone() {
     subject.remove().await;
 }
 
-/// A claim that needs stock of another node waits on connections of its own: orders of other SKUs need those of `control`.
+/// A claim that needs stock of another node waits on connections of its own: orders of other SKUs need those
+/// of `control`.
 #[tokio::test(flavor = "multi_thread")]
 async fn contested_claim_waits_on_a_connection_of_claims() {
     let subject = PgSubject::new().await;
@@ -199,7 +202,8 @@ async fn contested_claim_waits_on_a_connection_of_claims() {
     subject.remove().await;
 }
 
-/// The paused node renews its lease and commits, but sells none of the stock that another node has claimed meanwhile.
+/// The paused node renews its lease and commits, but sells none of the stock that another node has claimed
+/// meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn node_paused_past_its_lease_sells_none_of_the_claimed_stock() {
     let subject = PgSubject::new().await;
@@ -223,8 +227,8 @@ async fn node_paused_past_its_lease_sells_none_of_the_claimed_stock() {
     subject.remove().await;
 }
 
-/// The stock is free at all times, whichever node owns it: a claim that meets a release between two of its statements must not
-/// take the SKU for sold out.
+/// The stock is free at all times, whichever node owns it: a claim that meets a release between two of its
+/// statements must not take the SKU for sold out.
 #[tokio::test(flavor = "multi_thread")]
 async fn stock_that_changes_hands_is_never_sold_out() {
     const CLAIMS: usize = 400;

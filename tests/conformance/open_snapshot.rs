@@ -24,7 +24,8 @@ const VERSIONS: &str = "
     END
     $$";
 
-/// Allows for pages that the first commit did not touch; each of the three rows has more than twelve pages of versions.
+/// Allows for pages that the first commit did not touch; each of the three rows has more than twelve pages of
+/// versions.
 const FEW_BLOCKS: f64 = 12.0;
 
 /// Blocks that the server has read since this position of its log, per statement of the commit function.
@@ -70,7 +71,8 @@ async fn commit_that_reads_every_version_is_detected() {
     );
 }
 
-/// Blocks that a commit reads at the beginning of a snapshot, and when other batches have left their versions since.
+/// Blocks that a commit reads at the beginning of a snapshot, and when other batches have left their versions
+/// since.
 async fn blocks_per_commit(preparation: &'static str) -> [f64; 2] {
     let _log = lock_log().await;
     let subject = PgSubject::new().await;

@@ -1,8 +1,8 @@
 //! Query plans of commit, stock claim, code retrieval and lookups: every table is read by an index condition.
 //!
-//! Plans come from `auto_explain`, including those of statements inside functions. They are made for tables that were never
-//! analysed, or were analysed at the smallest size that triggers autovacuum, and are kept while the tables grow to 100,000
-//! rows.
+//! Plans come from `auto_explain`, including those of statements inside functions. They are made for tables
+//! that were never analysed, or were analysed at the smallest size that triggers autovacuum, and are kept
+//! while the tables grow to 100,000 rows.
 
 use futures_util::future::join_all;
 use serde_json::Value;
@@ -258,8 +258,8 @@ async fn claim(store: &PgNode) {
     assert_eq!(nothing, ClaimedStock::default());
 }
 
-/// Checks a claim's plan recursively: tables that grow with the stock are read by an index condition and without a sort, so
-/// that the first row is cheap.
+/// Checks a claim's plan recursively: tables that grow with the stock are read by an index condition and
+/// without a sort, so that the first row is cheap.
 fn check_claim_plan(when: &str, node: &Value, read: &mut Vec<String>) {
     let below = node["Plans"].as_array().into_iter().flatten();
     below.for_each(|node| check_claim_plan(when, node, read));
@@ -294,7 +294,8 @@ fn batch_of_each_kind(name: &str, stock: &mut Vec<StockVoucher>) -> Vec<Record> 
     ]
 }
 
-/// Checks a plan recursively and collects the tables that it reads. Catalogs of Postgres, which a new connection reads, do not grow.
+/// Checks a plan recursively and collects the tables that it reads. Catalogs of Postgres, which a new
+/// connection reads, do not grow.
 fn check_plan(when: &str, node: &Value, read: &mut Vec<String>) {
     let below = [&node["Plan"]].into_iter().filter(|plan| !plan.is_null());
     let below = below.chain(node["Plans"].as_array().into_iter().flatten());

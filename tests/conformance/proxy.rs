@@ -1,7 +1,7 @@
 //! Fault-injecting proxy in front of Postgres.
 //!
-//! It recognizes commits by their statement and handles whole messages only: the server sees nothing that a client could not
-//! send, and the lane sees nothing that a broken connection could not cause.
+//! It recognizes commits by their statement and handles whole messages only: the server sees nothing that a
+//! client could not send, and the lane sees nothing that a broken connection could not cause.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -1,7 +1,7 @@
 //! Commits that block on a row that changes during the wait (specific to Postgres).
 //!
-//! The conformance suite blocks a commit on a key or a voucher and changes other rows. Here the row itself is locked, so the
-//! result depends on how the statement rereads it.
+//! The conformance suite blocks a commit on a key or a voucher and changes other rows. Here the row itself is
+//! locked, so the result depends on how the statement rereads it.
 
 mod returns;
 
@@ -93,7 +93,8 @@ async fn wallet_is_reread_after_lock_wait(mut fixture: Fixture<'_, PgSubject>) {
     assert_eq!(verdicts, [Verdict::Committed(Some(wallet_state(3, 0)))]);
 }
 
-/// A batch of only debits updates wallets without locking them first: after a wait it applies to the current balances.
+/// A batch of only debits updates wallets without locking them first: after a wait it applies to the current
+/// balances.
 async fn debits_of_two_wallets_apply_after_lock_wait(mut fixture: Fixture<'_, PgSubject>) {
     let other_partner = fixture.add_partner(2, INITIAL_BALANCE).await;
     let records = [

@@ -130,13 +130,16 @@ impl PgSubject {
     /// Request for an order's codes, with a new credential of the partner.
     pub(crate) async fn retrieval(&self, partner_id: PartnerId, order_id: OrderId) -> CodeRetrieval {
         let credential_id = CredentialId::generate();
-        sqlx::query("INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, family_id) VALUES ($1, $2, $3, $3, $1)")
-            .bind(credential_id.as_uuid())
-            .bind(partner_id.as_uuid())
-            .bind(credential_id.as_uuid().as_bytes().repeat(2))
-            .execute(&self.pool)
-            .await
-            .unwrap();
+        sqlx::query(
+            "INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, family_id) \
+            VALUES ($1, $2, $3, $3, $1)",
+        )
+        .bind(credential_id.as_uuid())
+        .bind(partner_id.as_uuid())
+        .bind(credential_id.as_uuid().as_bytes().repeat(2))
+        .execute(&self.pool)
+        .await
+        .unwrap();
         sqlx::query(
             "INSERT INTO audit_log (operator, action, subject, partner_id)
              VALUES ('service', 'credential.issue', $1, $2)",

@@ -1,4 +1,5 @@
-//! Query plans of stock counts, levels and comparisons with sold vouchers over tables that grew since the last `ANALYZE`.
+//! Query plans of stock counts, levels and comparisons with sold vouchers over tables that grew since the
+//! last `ANALYZE`.
 //!
 //! Autovacuum analyses a table up to a minute after it was filled; until then the planner assumes defaults.
 
@@ -13,7 +14,8 @@ use vouchsafe_store::{AuditActor, PgStore, SoldVoucher, SoldVoucherOutcome};
 use crate::explain::{EXPLAIN, lock_log, plans, rows_read};
 use crate::subject::PgSubject;
 
-/// A hundred emptied chunks, the size of a batch of counts, and a hundred that nothing was sold of, with 1,000 vouchers each.
+/// A hundred emptied chunks, the size of a batch of counts, and a hundred that nothing was sold of, with
+/// 1,000 vouchers each.
 const INSERT_STOCK: &str = "
     INSERT INTO chunks (product_id, denomination, first_stock_id, last_stock_id, emptied)
     SELECT 'gift', 200, 1000001 + i * 1000, 1001000 + i * 1000, i < 100 FROM generate_series(0, 199) AS i;
@@ -25,8 +27,8 @@ const INSERT_STOCK: &str = "
 /// Executions after which Postgres keeps a generic plan.
 const EXECUTIONS: usize = 6;
 
-/// Each chunk and allocation once, the first voucher of each chunk, and what the indexes return beside them. A scan of the
-/// vouchers for each chunk reads a hundred times as many.
+/// Each chunk and allocation once, the first voucher of each chunk, and what the indexes return beside them.
+/// A scan of the vouchers for each chunk reads a hundred times as many.
 const MAX_ROWS: f64 = 300_000.0;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,5 @@
-//! Checks after each round: the checker's rules over the history, the invariants over the database, and the comparison of
-//! both.
+//! Checks after each round: the checker's rules over the history, the invariants over the database, and the
+//! comparison of both.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,8 +56,8 @@ pub(crate) fn operations_named_by(history: &History, violation: &Violation) -> S
     lines
 }
 
-/// A later read must return the acknowledged bytes, except for pending orders, which may have progressed; for those the
-/// checker has verified totals and vouchers.
+/// A later read must return the acknowledged bytes, except for pending orders, which may have progressed; for
+/// those the checker has verified totals and vouchers.
 fn assert_reads_match_acknowledgements(history: &History) {
     let mut acknowledged = BTreeMap::new();
     let mut read = Vec::new();
@@ -79,7 +79,8 @@ fn assert_reads_match_acknowledgements(history: &History) {
     }
 }
 
-/// Returns whether a pending order was processed between acknowledgement and read. These orders are never cancelled.
+/// Returns whether a pending order was processed between acknowledgement and read. These orders are never
+/// cancelled.
 fn has_progressed(acknowledged: &Event, read: &Event) -> bool {
     let status = |event: &Event| event.order.as_ref().map(|order| order.order_status.clone());
     let progressed = ["PROCESSING", "PARTIALLY_DELIVERED", "DELIVERED"];
@@ -149,7 +150,8 @@ async fn assert_code_reads_are_audited(history: &History, snapshot: &mut PgConne
     }
 }
 
-/// Repeated operator calls were applied once: the vouchers of the hot SKU and the partner's top-ups have these totals.
+/// Repeated operator calls were applied once: the vouchers of the hot SKU and the partner's top-ups have
+/// these totals.
 pub(crate) async fn assert_applied_once(
     database: &mut PgConnection,
     vouchers: u64,

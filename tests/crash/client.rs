@@ -128,7 +128,8 @@ impl Client {
     fn random_body(&mut self) -> Bytes {
         let quantity = self.rng.between(1, 3);
         if self.order_mix == OrderMix::OneStockedProduct {
-            // Each partner orders its own product: one partner runs out of money, the other product out of stock.
+            // Each partner orders its own product: one partner runs out of money, the other product out of
+            // stock.
             return order_body(&[([HOT, OTHERS[0]][self.buyer % 2], quantity)]);
         }
         match self.rng.between(0, 99) {

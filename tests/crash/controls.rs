@@ -1,5 +1,5 @@
-//! Negative controls of the checks: each database invariant is broken in a transaction that is rolled back, and histories
-//! are forged.
+//! Negative controls of the checks: each database invariant is broken in a transaction that is rolled back,
+//! and histories are forged.
 
 use std::path::Path;
 

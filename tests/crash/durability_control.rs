@@ -1,5 +1,5 @@
-//! Negative control of the crash test: with asynchronous commits, which Postgres acknowledges before they are durable, the
-//! checker must find a lost order.
+//! Negative control of the crash test: with asynchronous commits, which Postgres acknowledges before they are
+//! durable, the checker must find a lost order.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -21,7 +21,8 @@ const KILLS: u64 = 20;
 /// By default the WAL writer flushes five times a second, and a slow machine acknowledges little in between.
 const DELAYED_WAL_WRITER: &str = "wal_writer_delay = 10s\nwal_writer_flush_after = 2GB\n";
 
-/// Makes every commit asynchronous: a synchronous commit of a purchase or an import would flush earlier orders as well.
+/// Makes every commit asynchronous: a synchronous commit of a purchase or an import would flush earlier
+/// orders as well.
 const ASYNC_COMMIT_TRIGGERS: &str = "
     CREATE FUNCTION cheat() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -76,7 +77,8 @@ impl CrashTest {
         send_signal(postmaster_pid(data_dir), Signal::HUP);
     }
 
-    /// Places orders, kills service and server, reads every acknowledged order back and returns the first violation.
+    /// Places orders, kills service and server, reads every acknowledged order back and returns the first
+    /// violation.
     async fn find_loss(&mut self, round: u64) -> Option<String> {
         self.restock(round).await;
         let load = self.start_clients(OrderMix::OneStockedProduct);

@@ -62,8 +62,8 @@ pub(crate) const NEVER_FILLED: TestProduct = vendor_product("made", MANUAL_VENDO
 pub(crate) const ALL_PRODUCTS: [TestProduct; 6] =
     [HOT, OTHERS[0], OTHERS[1], SCARCE, UNAFFORDABLE, NEVER_FILLED];
 
-/// In this order: filled within a second; filled after approval; filled by half; never filled; filled with a lost response;
-/// over HTTP with a truncated response; over HTTP in two parts.
+/// In this order: filled within a second; filled after approval; filled by half; never filled; filled with a
+/// lost response; over HTTP with a truncated response; over HTTP in two parts.
 pub(crate) const LIFECYCLE_PRODUCTS: [TestProduct; 7] = [
     TestProduct {
         returnable: true,

@@ -1,5 +1,5 @@
-//! Lifecycle load during the crash test: partners cancel orders, read codes and request payouts, operators decide, vendors
-//! sell. Every response is recorded and later compared with the database.
+//! Lifecycle load during the crash test: partners cancel orders, read codes and request payouts, operators
+//! decide, vendors sell. Every response is recorded and later compared with the database.
 //!
 //! | acknowledged | must hold afterwards |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! Shared state of all load clients: the recorded history and the unresolved orders. A request is recorded before it is sent.
+//! Shared state of all load clients: the recorded history and the unresolved orders. A request is recorded
+//! before it is sent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -78,7 +79,8 @@ impl LoadSession {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Sends a request and records request and response. With a timeout the client disconnects after that time.
+    /// Sends a request and records request and response. With a timeout the client disconnects after that
+    /// time.
     pub(crate) async fn send_recorded(
         &self,
         proc: u32,

@@ -1,5 +1,5 @@
-//! Crash tests: `kill -9` against the real program on its durable private Postgres. Clients record every response, and
-//! afterwards the database must match the record.
+//! Crash tests: `kill -9` against the real program on its durable private Postgres. Clients record every
+//! response, and afterwards the database must match the record.
 //!
 //! No assertion depends on timing: a pause only decides when a fault is injected.
 

@@ -25,7 +25,8 @@ const OPENING_BALANCES: [u32; 2] = [10_000_000, 3_000];
 /// Per node.
 const CLIENTS: u32 = 6;
 
-/// Vouchers per node and product, sixteen chunks: more than a fast program sells before the nodes are suspended or killed.
+/// Vouchers per node and product, sixteen chunks: more than a fast program sells before the nodes are
+/// suspended or killed.
 pub(super) const OWN_STOCK: u64 = 8_000;
 
 /// Outcome of a large order.

@@ -1,5 +1,5 @@
-//! Resolution of unknown outcomes after the load has stopped: replays every unresolved key until its outcome is definite,
-//! reads every acknowledged order back and fetches codes.
+//! Resolution of unknown outcomes after the load has stopped: replays every unresolved key until its outcome
+//! is definite, reads every acknowledged order back and fetches codes.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -24,7 +24,8 @@ use crate::resolution::{read_back, replay_unresolved};
 use crate::rounds::{SeedOnPanic, env_number};
 use crate::{lock_test_turn, run};
 
-/// Vouchers of an order that makes its node take over stock: several chunks, so that a takeover of all stock is short.
+/// Vouchers of an order that makes its node take over stock: several chunks, so that a takeover of all stock
+/// is short.
 const LARGE_ORDER: u64 = 500;
 
 /// Orders of both nodes: far fewer than a node's stock serves.
@@ -131,7 +132,8 @@ impl NodePair {
         );
     }
 
-    /// Kills the second node at a random time under load; the first sells its stock, and every order of it is resolved there.
+    /// Kills the second node at a random time under load; the first sells its stock, and every order of it is
+    /// resolved there.
     async fn kill_and_restart(&mut self, round: u64) {
         for (node, name) in [(&self.first, "first"), (&self.second, "second")] {
             Operator::of(node)
@@ -162,7 +164,8 @@ impl NodePair {
         self.second.restart();
     }
 
-    /// Sells the stock at the first node but for less than a small order. Returns the longest time between two sales.
+    /// Sells the stock at the first node but for less than a small order. Returns the longest time between
+    /// two sales.
     async fn sell_out(&mut self, round: u64, killed: Instant) -> Duration {
         let mut last_sale = killed;
         let mut longest_gap = Duration::ZERO;
@@ -198,7 +201,8 @@ impl NodePair {
             let status = loop {
                 let outcome = self.session.send_recorded(0, &mut client, &order, None).await;
                 match outcome.map(|response| response.status.as_u16()) {
-                    // Until the listener's clock is set again, it times out request heads and closes their connections.
+                    // Until the listener's clock is set again, it times out request heads and closes their
+                    // connections.
                     Err(RequestFailure::NotSent(_)) | Ok(408) => tokio::time::sleep(CLOCK_UPDATE).await,
                     status => break status.unwrap(),
                 }

@@ -176,7 +176,8 @@ async fn listed_checkpoint_whose_entries_were_changed_is_not_intact() {
         .execute("ALTER TABLE audit_log DISABLE TRIGGER USER")
         .await
         .unwrap();
-    let forge = "UPDATE audit_log SET operator = 'nobody' WHERE audit_id = (SELECT entries[1] FROM audit_checkpoints WHERE number = 2)";
+    let forge = "UPDATE audit_log SET operator = 'nobody' WHERE audit_id = (SELECT entries[1] FROM \
+        audit_checkpoints WHERE number = 2)";
     connection.execute(forge).await.unwrap();
     assert_eq!(list(key()).await, [(3, true), (2, false), (1, true)]);
     let remove =

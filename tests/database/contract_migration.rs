@@ -1,4 +1,5 @@
-//! Migrations that remove something: they wait for nodes of earlier programs, and earlier programs do not start afterwards.
+//! Migrations that remove something: they wait for nodes of earlier programs, and earlier programs do not
+//! start afterwards.
 
 use std::fs;
 use std::path::Path;
@@ -111,7 +112,8 @@ async fn program_that_uses_what_was_removed_starts_in_no_environment_and_changes
     .await;
     let newest = Migrations::of_program().newest();
     let expected = format!(
-        "the database needs a program with migration 9999, and version {} ends with migration {newest}: install version 9.9.9 or a later one",
+        "the database needs a program with migration 9999, and version {} ends with migration {newest}: \
+         install version 9.9.9 or a later one",
         env!("CARGO_PKG_VERSION")
     );
     for environment in [Environment::Production, Environment::Sandbox] {

@@ -52,7 +52,8 @@ async fn is_commit_waiting(observer: &mut PgConnection) -> bool {
         .unwrap()
 }
 
-/// The end of the client does not end the wait of its backend: a client that connects again and again would use up all connections.
+/// The end of the client does not end the wait of its backend: a client that connects again and again would
+/// use up all connections.
 #[tokio::test(flavor = "multi_thread")]
 async fn connection_is_refused_while_a_commit_of_its_kind_waits_for_a_standby() {
     let (_scratch, primary) = create_primary().await;

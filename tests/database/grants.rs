@@ -1,4 +1,5 @@
-//! HMACs of partners and credentials: what a later version has stored stays valid, and a change without the service does not.
+//! HMACs of partners and credentials: what a later version has stored stays valid, and a change without the
+//! service does not.
 
 use sqlx::{AssertSqlSafe, Executor as _, PgConnection};
 use time::OffsetDateTime;
@@ -143,7 +144,8 @@ async fn rows_with_terms_and_scopes_of_a_later_version_stay_valid() {
     fixture.database.remove().await;
 }
 
-/// Without the name of its predecessor, a credential would outlive the revocation of the one that it came from.
+/// Without the name of its predecessor, a credential would outlive the revocation of the one that it came
+/// from.
 #[tokio::test(flavor = "multi_thread")]
 async fn credential_without_the_name_of_its_predecessor_grants_nothing() {
     let mut fixture = Fixture::new().await;

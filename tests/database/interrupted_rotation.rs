@@ -1,4 +1,5 @@
-//! Rotations of the wrapping key that something interrupts: a kill, a node that joins, a missing key, a faulty key manager.
+//! Rotations of the wrapping key that something interrupts: a kill, a node that joins, a missing key, a
+//! faulty key manager.
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;

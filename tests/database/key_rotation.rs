@@ -163,7 +163,8 @@ async fn node_that_starts_during_a_rotation_follows_or_does_not_start() {
             .unwrap(),
     );
     drop(start_node(&store, "first", keys(NEW, &[OLD])).await.unwrap());
-    // The node reads the old rows, then the rotation commits, then the node reports: the rotation has not seen it.
+    // The node reads the old rows, then the rotation commits, then the node reports: the rotation has not
+    // seen it.
     let late = Keyring::open(store.data_keys.clone(), keys(OLD, &[]))
         .await
         .unwrap();
@@ -205,7 +206,8 @@ async fn failed_rotation_leaves_every_row_readable() {
     let database = Database::create().await;
     let (store, options) = (store(&database), database.service_options());
     let keyring = start_node(&store, "first", keys(NEW, &[OLD])).await.unwrap();
-    // The first rotation of this database: its keys are wrapped by the new key already, so it goes to the old one.
+    // The first rotation of this database: its keys are wrapped by the new key already, so it goes to the old
+    // one.
     let back = keys(OLD, &[NEW]);
     run(
         &database,

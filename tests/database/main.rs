@@ -1,4 +1,5 @@
-//! The store on a database: delivery log, stock, keyring, certification, reconciliation, audit checkpoints and `verify`.
+//! The store on a database: delivery log, stock, keyring, certification, reconciliation, audit checkpoints
+//! and `verify`.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,7 +1,7 @@
 //! Lifecycle of the private Postgres: start, stop, adoption and kills, with the real guard and server.
 //!
-//! This test binary, started again as `holder`, plays the service that is killed. Expectations are polled until they hold or
-//! time out.
+//! This test binary, started again as `holder`, plays the service that is killed. Expectations are polled
+//! until they hold or time out.
 
 mod harness;
 mod kills;

@@ -9,7 +9,8 @@ use vouchsafe_store::{ChangedObjects, LoadedAccess, PgStore};
 use vouchsafe_test_harness::Database;
 use vouchsafe_verify as verify;
 
-/// A partner, and credentials with these numbers: 1 is live, 2 has ended since yesterday, 3 was replaced a year ago by 1.
+/// A partner, and credentials with these numbers: 1 is live, 2 has ended since yesterday, 3 was replaced a
+/// year ago by 1.
 const INSERT_CREDENTIALS: &str = "
     INSERT INTO deployment (environment) VALUES ('sandbox');
     INSERT INTO partners (partner_id, name, allowlist) VALUES ('00000000-0000-0000-0000-000000000009', 'A partner', '{}');
@@ -119,7 +120,8 @@ async fn ended_tokens_and_sessions_of_operators_are_purged() {
     assert_eq!(
         kept,
         [
-            // A sandbox's start stores the token of its file unless it is known: a revoked one must stay revoked.
+            // A sandbox's start stores the token of its file unless it is known: a revoked one must stay
+            // revoked.
             vec!["expired 89", "revoked 89", "file, revoked 91", "file"],
             vec!["expired 29", "live"],
             vec!["sam"],

@@ -139,7 +139,8 @@ async fn release_continues_no_other_quarantine_and_can_be_repeated() {
 /// A release would end with the chunk left behind.
 #[tokio::test(flavor = "multi_thread")]
 async fn quarantine_waits_for_an_import_and_includes_it() {
-    const IMPORT: &str = "INSERT INTO chunks (product_id, denomination, first_stock_id, last_stock_id) VALUES ('acme-us', 2500, 1, 1)";
+    const IMPORT: &str = "INSERT INTO chunks (product_id, denomination, first_stock_id, last_stock_id) \
+        VALUES ('acme-us', 2500, 1, 1)";
     let (database, store) = create_store().await;
     let mut connection = database.connect().await;
     let pool = PgPool::connect_with(database.superuser_options()).await.unwrap();

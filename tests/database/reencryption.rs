@@ -27,7 +27,8 @@ pub(super) struct TestShop {
 }
 
 impl TestShop {
-    /// Stores codes under the first data key and creates the second one, which all nodes had the time to learn.
+    /// Stores codes under the first data key and creates the second one, which all nodes had the time to
+    /// learn.
     pub(super) async fn open() -> Self {
         let database = Database::create().await;
         let store = PgStore::open(database.service_options(), Handle::current());

@@ -138,7 +138,8 @@ async fn service_role_cannot_rewrite_ledger_audit_log_checkpoints_or_events() {
     database.remove().await;
 }
 
-/// The functions that run as the owner use the tables of the schema, whatever the caller has created under their names.
+/// The functions that run as the owner use the tables of the schema, whatever the caller has created under
+/// their names.
 #[tokio::test(flavor = "multi_thread")]
 async fn temporary_tables_do_not_deceive_functions_of_the_owner() {
     let database = Database::create().await;

@@ -249,7 +249,8 @@ async fn expired_stock_is_removed_in_steps() {
     // Chunks of 500.
     shop.import_codes(0..10_000).await;
     let mut connection = database.connect().await;
-    // One dated voucher expires today and is still valid; those before it have expired: 11 chunks and part of another.
+    // One dated voucher expires today and is still valid; those before it have expired: 11 chunks and part of
+    // another.
     let expire_stock = "UPDATE stock
                   SET expiry = (now() AT TIME ZONE 'UTC')::date
                              - (5600 - (stock_id - (SELECT min(stock_id) FROM stock)))::integer / 56
@@ -296,7 +297,8 @@ async fn expiry_sweep_without_lock_does_nothing() {
     let shop = TestShop::open(&database).await;
     shop.import_codes(0..10).await;
     let mut connection = database.connect().await;
-    let expire_stock = "UPDATE stock SET expiry = '2020-02-29'; UPDATE chunks SET first_expiry = '2020-02-29', last_expiry = '2020-02-29'";
+    let expire_stock = "UPDATE stock SET expiry = '2020-02-29'; UPDATE chunks SET first_expiry = \
+        '2020-02-29', last_expiry = '2020-02-29'";
     connection.execute(sqlx::raw_sql(expire_stock)).await.unwrap();
     connection.execute("BEGIN").await.unwrap();
     connection

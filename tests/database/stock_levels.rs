@@ -42,7 +42,8 @@ const STEPS: [(&str, &str); 8] = [
     ),
     (
         "vouchers are void",
-        "INSERT INTO allocations (stock_id, withdrawal_reason) SELECT g, 'void' FROM generate_series(39, 70, 3) AS g ON CONFLICT DO NOTHING",
+        "INSERT INTO allocations (stock_id, withdrawal_reason) SELECT g, 'void' FROM generate_series(39, \
+         70, 3) AS g ON CONFLICT DO NOTHING",
     ),
     (
         "two chunks have expired, one of them partly",
@@ -51,7 +52,8 @@ const STEPS: [(&str, &str); 8] = [
     ),
     (
         "the expired vouchers of one are withdrawn",
-        "INSERT INTO allocations (stock_id, withdrawal_reason) SELECT g, 'expired' FROM generate_series(65, 80) AS g ON CONFLICT DO NOTHING",
+        "INSERT INTO allocations (stock_id, withdrawal_reason) SELECT g, 'expired' FROM \
+         generate_series(65, 80) AS g ON CONFLICT DO NOTHING",
     ),
     (
         "vouchers of an emptied and of another chunk come back",
@@ -164,7 +166,8 @@ async fn levels_equal_counting_before_and_after_emptied_chunks_are_counted() {
     database.remove().await;
 }
 
-/// Two nodes count 1,000 chunks of 10 SKUs at once. Batches of one of them fail now and then, as after a crash before the commit.
+/// Two nodes count 1,000 chunks of 10 SKUs at once. Batches of one of them fail now and then, as after a
+/// crash before the commit.
 #[tokio::test(flavor = "multi_thread")]
 async fn chunks_counted_by_several_nodes_are_added_to_the_totals_once() {
     const EMPTY_CHUNKS: &str = "

@@ -1,6 +1,7 @@
 //! `verify` reports exactly the broken invariants.
 //!
-//! Each invariant is broken by SQL in a transaction on a real database, with constraints bypassed, and rolled back.
+//! Each invariant is broken by SQL in a transaction on a real database, with constraints bypassed, and rolled
+//! back.
 
 mod breakages;
 mod delivery_breakages;

@@ -13,8 +13,8 @@ pub(crate) async fn activate(operator: &mut Operator, code: &str) -> Value {
     expect_success(&activated, 200)
 }
 
-/// The requester of a token can know its text. Without the code of the confirming operator it is of no use, and the code is of none
-/// without the token: neither operator holds both.
+/// The requester of a token can know its text. Without the code of the confirming operator it is of no use,
+/// and the code is of none without the token: neither operator holds both.
 #[tokio::test]
 async fn token_of_another_operator_needs_the_code_of_the_confirming_operator() {
     let mut eyes = FourEyes::start();

@@ -1,7 +1,7 @@
 //! Secret leak detection with canaries.
 //!
-//! The tests put a canary wherever a secret enters the service, at the most verbose log level, and then search every
-//! response, log line and file. [`Canary::allowed_in`] lists the only permitted places.
+//! The tests put a canary wherever a secret enters the service, at the most verbose log level, and then
+//! search every response, log line and file. [`Canary::allowed_in`] lists the only permitted places.
 
 mod harness;
 
@@ -116,7 +116,8 @@ fn assert_search_works(scratch: &Path) {
     assert_eq!(find_occurrences(scratch, &[response], &code).len(), 3);
 }
 
-/// The service's memory has keys and codes: the unit test of `memory_protection` shows that ptrace is off, too.
+/// The service's memory has keys and codes: the unit test of `memory_protection` shows that ptrace is off,
+/// too.
 #[test]
 fn service_leaves_no_core_dump() {
     let limits =

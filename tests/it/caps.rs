@@ -1,4 +1,5 @@
-//! Caps of partners: pending orders, pending amount, cancellations, spend, and the order rate above which orders wait for approval.
+//! Caps of partners: pending orders, pending amount, cancellations, spend, and the order rate above which
+//! orders wait for approval.
 
 use futures_util::future::join_all;
 use hyper::Method;
@@ -130,7 +131,8 @@ async fn spend_cap_names_the_rest_and_leaves_the_key_unused() {
         "{error}"
     );
 
-    // Nothing is stored under the key: with a higher cap the same request succeeds, and is replayed from then on.
+    // Nothing is stored under the key: with a higher cap the same request succeeds, and is replayed from then
+    // on.
     set_caps(&mut operator, &partner, json!({ "spend_per_day": { "USD": 85 } })).await;
     let placed = expect_success(&partner.order_with_key(&key, &sale, 1).await, 201);
     set_caps(&mut operator, &partner, json!({ "spend_per_day": { "USD": 0 } })).await;

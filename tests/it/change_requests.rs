@@ -1,4 +1,5 @@
-//! Changes that need a second operator: threshold, confirmation, refusal, withdrawal, and what the trail shows.
+//! Changes that need a second operator: threshold, confirmation, refusal, withdrawal, and what the trail
+//! shows.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -38,7 +39,8 @@ impl FourEyes {
         }
     }
 
-    /// Sends a change of the built-in admin that waits for a second operator. Returns the path of the request.
+    /// Sends a change of the built-in admin that waits for a second operator. Returns the path of the
+    /// request.
     pub(crate) async fn request(&mut self, method: Method, path: &str, body: &Value) -> String {
         let response = self.admin.call_json(method, path, body.to_string()).await;
         let request = expect_success(&response, 202);
@@ -59,8 +61,8 @@ impl FourEyes {
             .await
     }
 
-    /// Makes a change as the built-in admin, confirmed by the second one if it waits for that. Adds action and subject of the audit
-    /// entries of the request, and returns the response of the change.
+    /// Makes a change as the built-in admin, confirmed by the second one if it waits for that. Adds action
+    /// and subject of the audit entries of the request, and returns the response of the change.
     pub(crate) async fn change(
         &mut self,
         method: Method,

@@ -17,7 +17,8 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 const CLIENT_ADDRESS: &str = "203.0.113.7";
 
-/// A service that trusts this machine as proxy, with the default failure limit and a window longer than any test.
+/// A service that trusts this machine as proxy, with the default failure limit and a window longer than any
+/// test.
 fn service() -> &'static Instance {
     static SERVICE: OnceLock<Instance> = OnceLock::new();
     SERVICE.get_or_init(|| {
@@ -205,7 +206,8 @@ async fn repeated_auth_failures_hide_reason_and_admit_valid_requests() {
         errors.iter().all(|response| response.status == 429),
         "{errors:#?}"
     );
-    // Valid requests from the same address still pass, and failures from another address have their own limit.
+    // Valid requests from the same address still pass, and failures from another address have their own
+    // limit.
     expect_success(
         &read_with_headers(&mut partner, &[address_of_failures], None).await,
         200,

@@ -1,4 +1,5 @@
-//! Code reads that a partner sees: `GET /orders/{order_id}/vouchers/access`, and `first_retrieved_at` of an order's vouchers.
+//! Code reads that a partner sees: `GET /orders/{order_id}/vouchers/access`, and `first_retrieved_at` of an
+//! order's vouchers.
 
 use hyper::Method;
 use serde_json::{Value, json};

@@ -36,7 +36,8 @@ struct Readers {
 }
 
 impl Readers {
-    /// Reads the paths in turn. A response is a page, or the documented error of a request without a connection.
+    /// Reads the paths in turn. A response is a page, or the documented error of a request without a
+    /// connection.
     async fn read_until_stopped(&self, service: &Instance, paths: &[&str]) {
         let readers = self.responses.iter().zip(paths.iter().cycle());
         join_all(readers.map(async |(responses, path)| {
@@ -88,8 +89,8 @@ async fn start_shop() -> (Instance, Vec<(Partner, Sale)>) {
     (service, sales)
 }
 
-/// Places an order for each partner, and again under its key, while the readers go on. On a slow machine the service may need a
-/// second request to decide.
+/// Places an order for each partner, and again under its key, while the readers go on. On a slow machine the
+/// service may need a second request to decide.
 async fn place_orders(sales: &mut [(Partner, Sale)], check: &mut impl AsyncFnMut()) {
     for (partner, sale) in sales {
         let key = unique("key");

@@ -1,4 +1,5 @@
-//! Floods of connections: a client address has a cap, the listeners share the open files, and the database keeps its own.
+//! Floods of connections: a client address has a cap, the listeners share the open files, and the database
+//! keeps its own.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
@@ -84,7 +85,8 @@ async fn flood_of_one_address_leaves_the_listener_to_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn listener_that_is_full_leaves_the_other_and_the_database_working() {
-    // So low a limit of open files that the flood would reach it, if the connections did not have a limit of their own.
+    // So low a limit of open files that the flood would reach it, if the connections did not have a limit of
+    // their own.
     let service = Instance::start_with_open_files(2_700, &[]);
     let mut operator = Operator::of(&service);
     let sale = operator.add_stocked_product(2).await;

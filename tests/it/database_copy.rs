@@ -1,4 +1,5 @@
-//! What a thief of a copy of the database has: no secret in plain text, and nothing by which a guess can be checked.
+//! What a thief of a copy of the database has: no secret in plain text, and nothing by which a guess can be
+//! checked.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,8 @@ use vouchsafe_test_harness::{
 
 use crate::payouts::{payout_body, request_payout};
 
-/// Secrets with so few possible values that they can be tried: a code of ten digits, a PIN of four, the number of an account.
+/// Secrets with so few possible values that they can be tried: a code of ten digits, a PIN of four, the
+/// number of an account.
 const CODE: &str = "4000123987";
 const PIN: &str = "7391";
 const IBAN: &str = "DE89370400440532013000";
@@ -74,7 +76,8 @@ fn sha256(text: &str) -> String {
     hex::encode(Sha256::digest(text))
 }
 
-/// Sells the code, requests a payout to the account and stores the vendor's password. Returns the bodies that had a secret.
+/// Sells the code, requests a payout to the account and stores the vendor's password. Returns the bodies that
+/// had a secret.
 async fn use_secrets(service: &Instance) -> Vec<String> {
     let mut operator = Operator::of(service);
     let sale = operator.add_stocked_product(0).await;

@@ -349,7 +349,8 @@ async fn kill_keeps_all_events_in_order() {
     service.assert_verified();
 }
 
-/// Orders take precedence on a busy machine: only the webhook threads have a higher nice value than the process.
+/// Orders take precedence on a busy machine: only the webhook threads have a higher nice value than the
+/// process.
 #[test]
 fn webhook_threads_have_lower_priority() {
     let process = format!("/proc/{}/task", shared().pid());

@@ -1,4 +1,5 @@
-//! Failover between Postgres servers named in `DATABASE_URL`: orders continue on the promoted standby without a restart.
+//! Failover between Postgres servers named in `DATABASE_URL`: orders continue on the promoted standby without
+//! a restart.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -71,7 +72,8 @@ fn keep_ordering(mut partner: Partner, sale: &Sale, stopped: &Arc<AtomicBool>) -
     })
 }
 
-/// Repeats an order until the primary accepts it or stock is quarantined, and prints how long that took since `begun_at`.
+/// Repeats an order until the primary accepts it or stock is quarantined, and prints how long that took since
+/// `begun_at`.
 pub(crate) async fn first_decision(partner: &mut Partner, sale: &Sale, begun_at: Instant) -> ApiResponse {
     let key = unique("key");
     let response = eventually("an order on the primary", WAIT_TIMEOUT, async || {
@@ -188,7 +190,8 @@ async fn connections_to_a_primary_that_stops_answering_are_given_up_once_another
     expect_success(&partner.order(&sale, 1).await, 201);
 }
 
-/// The tool that promotes does not reach the primary, which goes on and waits for a standby that is none any more.
+/// The tool that promotes does not reach the primary, which goes on and waits for a standby that is none any
+/// more.
 #[tokio::test(flavor = "multi_thread")]
 async fn standby_promoted_while_the_former_primary_answers_is_followed() {
     let servers = Replicated::create().await;

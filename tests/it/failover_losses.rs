@@ -62,7 +62,8 @@ async fn count_payouts(server: &PostgresServer) -> i64 {
         .unwrap()
 }
 
-/// A lane that is idle during the failover has an open connection to a server that would acknowledge its next batch.
+/// A lane that is idle during the failover has an open connection to a server that would acknowledge its next
+/// batch.
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_lane_sends_nothing_to_a_former_primary() {
     let servers = Replicated::create().await;

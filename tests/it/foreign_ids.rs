@@ -1,5 +1,5 @@
-//! An id of another partner is as unknown as one that does not exist: on each route, in each filter and as a cursor. Routes and
-//! parameters come from the OpenAPI document.
+//! An id of another partner is as unknown as one that does not exist: on each route, in each filter and as a
+//! cursor. Routes and parameters come from the OpenAPI document.
 
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderValue};

@@ -7,8 +7,8 @@ use vouchsafe_test_harness::{Operator, ServiceDatabase, expect_error};
 
 use crate::multi_node::{start_two_nodes, wait_for_status};
 
-/// A node finds a revoked credential by its key. A database user who changes the key of the row must not keep the
-/// credential alive at the nodes that hear of its revocation from the database.
+/// A node finds a revoked credential by its key. A database user who changes the key of the row must not keep
+/// the credential alive at the nodes that hear of its revocation from the database.
 #[tokio::test(flavor = "multi_thread")]
 async fn revocation_of_a_credential_with_a_changed_key_applies_at_all_nodes() {
     let [first, second] = start_two_nodes();
@@ -59,7 +59,8 @@ async fn deleted_credential_is_revoked_at_all_nodes() {
     expect_error(&refused, 404, "CREDENTIAL_NOT_FOUND");
 }
 
-/// Nodes hear of changes from the audit log. An entry that names nothing must not keep them from hearing of a revocation.
+/// Nodes hear of changes from the audit log. An entry that names nothing must not keep them from hearing of a
+/// revocation.
 #[tokio::test(flavor = "multi_thread")]
 async fn forged_audit_entry_does_not_delay_a_revocation() {
     let [first, second] = start_two_nodes();

@@ -1,4 +1,5 @@
-//! Rejected lines of stock imports: one code with several PINs, URLs that are no web addresses; vendor and batch of an import.
+//! Rejected lines of stock imports: one code with several PINs, URLs that are no web addresses; vendor and
+//! batch of an import.
 
 use hyper::Method;
 use serde_json::json;

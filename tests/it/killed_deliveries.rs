@@ -1,5 +1,5 @@
-//! Webhook delivery with a kill at each point: every event arrives under its feed id and in order per order, and recorded
-//! deliveries are not repeated.
+//! Webhook delivery with a kill at each point: every event arrives under its feed id and in order per order,
+//! and recorded deliveries are not repeated.
 //!
 //! | kill point | how the test reaches it |
 //! |---|---|

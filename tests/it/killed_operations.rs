@@ -1,7 +1,9 @@
-//! Operations in flight during a kill: each was either written or not, and a repeated request reaches the same end.
+//! Operations in flight during a kill: each was either written or not, and a repeated request reaches the
+//! same end.
 //!
-//! The test locks the tables until the operation's statement is blocked, then kills the service. Afterwards the statement
-//! proceeds and is written without a response, or its session is terminated and nothing is written.
+//! The test locks the tables until the operation's statement is blocked, then kills the service. Afterwards
+//! the statement proceeds and is written without a response, or its session is terminated and nothing is
+//! written.
 
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Method};

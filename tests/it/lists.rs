@@ -49,7 +49,8 @@ async fn add_partner_with_entries(operator: &mut Operator) -> (Partner, Sale, [V
 /// A client that knows only the wallets' address sees all of them; one that pages sees the same.
 #[tokio::test]
 async fn wallets_are_complete_without_a_limit() {
-    const CURRENCIES: &str = "AUD BGN BHD BRL CAD CHF CLP CNY COP CZK DKK EUR GBP HKD HUF IDR ILS INR JPY KRW KWD MXN MYR NOK NZD PLN";
+    const CURRENCIES: &str = "AUD BGN BHD BRL CAD CHF CLP CNY COP CZK DKK EUR GBP HKD HUF IDR ILS INR JPY \
+        KRW KWD MXN MYR NOK NZD PLN";
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("0").await;
     for currency in CURRENCIES.split(' ') {

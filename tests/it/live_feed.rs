@@ -84,7 +84,8 @@ impl LiveFeed {
     }
 }
 
-/// The exit code 0 shows that nothing had to be cut off: with a request that stays open the service exits with 1.
+/// The exit code 0 shows that nothing had to be cut off: with a request that stays open the service exits
+/// with 1.
 #[tokio::test]
 async fn live_feed_ends_when_the_service_stops() {
     let mut service = Instance::start();

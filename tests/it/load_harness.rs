@@ -1,12 +1,13 @@
-//! Load harness against the real program: deploys, seeds, loads, audits and stops it. The harness's own tests use a stub.
+//! Load harness against the real program: deploys, seeds, loads, audits and stops it. The harness's own tests
+//! use a stub.
 
 use vouchsafe_load::deployment::TestDeployment;
 use vouchsafe_load::scenario_run::{GeneratorOptions, run_scenario};
 use vouchsafe_load::traffic::scenario::Scenario;
 use vouchsafe_test_harness::program;
 
-/// Several partners and SKUs, some of which run out, orders of several items, duplicates, all kinds of reads, and a Postgres
-/// that pauses now and then.
+/// Several partners and SKUs, some of which run out, orders of several items, duplicates, all kinds of reads,
+/// and a Postgres that pauses now and then.
 const FULL_SCENARIO: &str = r#"{
     "name": "everything", "description": "Does the harness work?", "partners": 3,
     "skus": { "count": 4, "vouchers": 300, "popularity": { "zipf": 1.0 }, "scarce": { "every": 4, "vouchers": 2 } },
@@ -40,7 +41,8 @@ fn full_scenario_passes_every_audit_check_and_cleans_up() {
     let scenario = Scenario::parse(FULL_SCENARIO.as_bytes()).unwrap();
     let report = run_scenario(&scenario, &mut deployment, options).unwrap();
     let checks = report.audit.checks.iter();
-    // A slow machine may serve consoles too few events; that they were served at all is the promise of other tests.
+    // A slow machine may serve consoles too few events; that they were served at all is the promise of other
+    // tests.
     assert!(
         checks
             .clone()

@@ -1,4 +1,5 @@
-//! Schema installation: `vouchsafe migrate`, the check of `serve` in production, and upgrades of released schemas.
+//! Schema installation: `vouchsafe migrate`, the check of `serve` in production, and upgrades of released
+//! schemas.
 
 use std::fs;
 use std::path::Path;
@@ -16,8 +17,9 @@ use crate::production::{start_production, startup_error};
 use vouchsafe_test_harness::Database;
 use vouchsafe_test_harness::{Instance, program};
 
-/// A description of each object in the schema, as an upgrade must reproduce it: columns in physical order, constraints, indexes,
-/// triggers, functions, sequences, comments. Without the partitions per day, which the service creates.
+/// A description of each object in the schema, as an upgrade must reproduce it: columns in physical order,
+/// constraints, indexes, triggers, functions, sequences, comments. Without the partitions per day, which the
+/// service creates.
 const SCHEMA_OBJECTS: &str = "
     SELECT concat_ws(' ', 'column', c.oid::regclass, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
                      a.attidentity, pg_get_expr(d.adbin, d.adrelid), c.reloptions, col_description(c.oid, a.attnum))
@@ -268,7 +270,8 @@ async fn database_of_each_release_migrates_to_current_schema() {
     fresh.remove().await;
 }
 
-/// What the comparison of schemas is for: a release whose table is not as the migrations of this program leave it.
+/// What the comparison of schemas is for: a release whose table is not as the migrations of this program
+/// leave it.
 #[tokio::test(flavor = "multi_thread")]
 async fn schema_that_a_migration_leaves_behind_is_detected() {
     let fresh = Database::create_on(Durability::ForTests).await;

@@ -1,4 +1,5 @@
-//! Overview, samples, live feed, nodes, lanes and refused requests of the operator API, and the commands that show them.
+//! Overview, samples, live feed, nodes, lanes and refused requests of the operator API, and the commands that
+//! show them.
 
 use hyper::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! Two nodes on one database: configuration changes reach both, certification covers both, and each sells the stock of the other.
+//! Two nodes on one database: configuration changes reach both, certification covers both, and each sells the
+//! stock of the other.
 
 use serde_json::json;
 use sqlx::ConnectOptions as _;

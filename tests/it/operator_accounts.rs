@@ -1,4 +1,5 @@
-//! Operator accounts: roles of every route, tokens, and the admin that the command line creates in the database.
+//! Operator accounts: roles of every route, tokens, and the admin that the command line creates in the
+//! database.
 
 use hyper::Method;
 use hyper::header::HeaderMap;

@@ -46,7 +46,8 @@ fn form_request(cookie: Option<&str>, bytes: usize) -> Vec<u8> {
     .concat()
 }
 
-/// Sends the request from many clients that read nothing of the responses, and returns the growth of the service in MiB.
+/// Sends the request from many clients that read nothing of the responses, and returns the growth of the
+/// service in MiB.
 async fn flood(service: &Instance, request: &[u8]) -> u64 {
     let before = resident_mib(service.pid());
     let mut senders = JoinSet::new();
@@ -113,7 +114,8 @@ async fn form_without_the_cookie_of_an_ended_session_is_not_sent_back() {
     }
 }
 
-/// Requests whose bodies do not arrive, of one client address. Each is in flight until the service gives its body up.
+/// Requests whose bodies do not arrive, of one client address. Each is in flight until the service gives its
+/// body up.
 fn hold_requests(service: &Instance, client: &'static str, count: usize) -> JoinSet<()> {
     let mut waiting = JoinSet::new();
     for _ in 0..count {

@@ -1,4 +1,5 @@
-//! Audit trail of one partner: every action on it and its objects, also on deleted ones, and nothing of another partner.
+//! Audit trail of one partner: every action on it and its objects, also on deleted ones, and nothing of
+//! another partner.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -209,7 +210,8 @@ async fn act_on_webhook(
     expected.extend(actions.map(|action| (action, webhook.clone())));
 }
 
-/// Resolves a drift of each partner, then lets it vanish as a later comparison does, together with the partner's ended credentials.
+/// Resolves a drift of each partner, then lets it vanish as a later comparison does, together with the
+/// partner's ended credentials.
 async fn resolve_and_delete_drifts(
     service: &Instance,
     operator: &mut Operator,

@@ -1,7 +1,7 @@
 //! Orders while much stock is quarantined, compared with what was sold, and released.
 //!
-//! `VOUCHSAFE_QUARANTINE_CHUNKS` and `VOUCHSAFE_QUARANTINE_ALLOCATIONS` set the numbers of free chunks and of sold vouchers;
-//! `-- --nocapture` prints the durations (docs/performance.md).
+//! `VOUCHSAFE_QUARANTINE_CHUNKS` and `VOUCHSAFE_QUARANTINE_ALLOCATIONS` set the numbers of free chunks and of
+//! sold vouchers; `-- --nocapture` prints the durations (docs/performance.md).
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -23,7 +23,8 @@ const MASTER_KEY: (&str, &str) = (
     "efefefefefefefefefefefefefefefefefefefefefefefefefefefefefefefef",
 );
 
-/// Free chunks of a hundred SKUs, and sales of the last day in their order. Neither has codes: no order takes them.
+/// Free chunks of a hundred SKUs, and sales of the last day in their order. Neither has codes: no order takes
+/// them.
 const FILL: &str = "
     INSERT INTO chunks (product_id, denomination, first_stock_id, last_stock_id, cleared_epoch)
     SELECT '$product', 1 + i % 100, 100000000000 + i * 2, 100000000001 + i * 2, 0 FROM generate_series(1, $chunks) AS i;
@@ -72,7 +73,8 @@ async fn fill(connection: &mut PgConnection, sale: &Sale) {
         .unwrap();
 }
 
-/// Orders one voucher until it is delivered. Returns its code, and the time that the attempt took which succeeded.
+/// Orders one voucher until it is delivered. Returns its code, and the time that the attempt took which
+/// succeeded.
 async fn buy_at_last(partner: &mut Partner, sale: &Sale) -> (String, Duration) {
     let deadline = Instant::now() + WAIT_TIMEOUT;
     loop {

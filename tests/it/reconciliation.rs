@@ -1,5 +1,6 @@
-//! Reconciliation against a simulated vendor whose records lack vouchers, contain unsold ones or differ: exactly these drifts
-//! are found, over HTTP and by file upload, and the vendor's records show that each purchase was paid once.
+//! Reconciliation against a simulated vendor whose records lack vouchers, contain unsold ones or differ:
+//! exactly these drifts are found, over HTTP and by file upload, and the vendor's records show that each
+//! purchase was paid once.
 
 mod allocations;
 pub(crate) mod harness;

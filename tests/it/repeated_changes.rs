@@ -55,7 +55,8 @@ async fn change_of_terms_changed_meanwhile_is_refused() {
     assert_ne!(terms["allowlist"], narrow["allowlist"]);
 }
 
-/// Confirms a request twice: after the first time the service has died before the response, and before the end of the request.
+/// Confirms a request twice: after the first time the service has died before the response, and before the
+/// end of the request.
 async fn confirm_twice(eyes: &mut FourEyes, request: &str) -> [ApiResponse; 2] {
     let mut database = ServiceDatabase::of(&eyes.service).await;
     let keep =

@@ -23,8 +23,9 @@ async fn fingerprint_key(service: &Instance, master_key: &str) -> FingerprintKey
     keyring.vault().fingerprints().clone()
 }
 
-/// The digits of an account number in a body are few: from a hash without a key they could be found by trying them all. The test
-/// stores the response under a body that this version refuses, as an earlier version may have accepted it.
+/// The digits of an account number in a body are few: from a hash without a key they could be found by trying
+/// them all. The test stores the response under a body that this version refuses, as an earlier version may
+/// have accepted it.
 #[tokio::test(flavor = "multi_thread")]
 async fn fingerprint_is_keyed_and_a_response_to_a_body_that_is_refused_now_is_replayed() {
     let master_key = "5c".repeat(32);

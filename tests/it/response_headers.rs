@@ -1,4 +1,5 @@
-//! Headers of every response of both listeners: `nosniff`, a cache policy, HSTS where the console has an https URL.
+//! Headers of every response of both listeners: `nosniff`, a cache policy, HSTS where the console has an
+//! https URL.
 
 use bytes::Bytes;
 use hyper::Method;
@@ -9,7 +10,8 @@ use vouchsafe_test_harness::{Instance, Listener, Operator, shared};
 
 use crate::access::api_headers;
 
-/// Methods and paths of the routes of a listener, with a value for each placeholder, and paths without a route.
+/// Methods and paths of the routes of a listener, with a value for each placeholder, and paths without a
+/// route.
 fn routes(listener: Listener) -> Vec<(Method, String)> {
     let document = listener.document().served();
     let mut routes = Vec::new();

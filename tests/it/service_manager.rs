@@ -76,7 +76,8 @@ async fn service_manager_is_notified_of_readiness_commits_and_shutdown() {
         let (code, text) = health(&service);
         (code == Some(1) && text.contains("the node's lease cannot be renewed")).then_some(())
     });
-    let latest_attempt = "SELECT max(query_start)::text FROM pg_stat_activity WHERE query LIKE '%UPDATE nodes%' AND pid <> pg_backend_pid()";
+    let latest_attempt = "SELECT max(query_start)::text FROM pg_stat_activity WHERE query LIKE '%UPDATE \
+        nodes%' AND pid <> pg_backend_pid()";
     let before: Option<String> = observe(latest_attempt).await;
     while socket.try_receive().is_some() {}
     // The one that ran before has failed when another one begins.

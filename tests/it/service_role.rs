@@ -1,4 +1,5 @@
-//! Database roles: production serves with the role of deploy/postgres/roles.sql alone, and everything it does works with that role.
+//! Database roles: production serves with the role of deploy/postgres/roles.sql alone, and everything it does
+//! works with that role.
 
 use serde_json::json;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection};
@@ -199,7 +200,8 @@ async fn forged_rows_and_rewritten_audit_log_are_found_by_verify() {
         ),
         (
             format!(
-                "{rename} {RECOMPUTE}; ALTER TABLE audit_checkpoints ALTER COLUMN mac DROP NOT NULL; UPDATE audit_checkpoints SET mac = NULL"
+                "{rename} {RECOMPUTE}; ALTER TABLE audit_checkpoints ALTER COLUMN mac DROP NOT NULL; \
+                 UPDATE audit_checkpoints SET mac = NULL"
             ),
             &["audit.checkpoints.mac", "audit.checkpoints.exported"],
         ),

@@ -1,4 +1,5 @@
-//! Two nodes share the webhook endpoints: after a kill of one node, no event is lost and each order's sequence holds.
+//! Two nodes share the webhook endpoints: after a kill of one node, no event is lost and each order's
+//! sequence holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -182,7 +182,8 @@ async fn nodes_together_admit_the_quota_of_a_credential() {
     let admitted = count_within_limit(std::slice::from_mut(&mut lone), 150).await;
     assert!(within_ten_percent.contains(&admitted), "{admitted} at one node");
 
-    // No node starts afresh: neither the one that saw no request, nor the one that is left alone, nor one that restarts.
+    // No node starts afresh: neither the one that saw no request, nor the one that is left alone, nor one
+    // that restarts.
     assert!(!is_within_limit(&mut lone.connect_to(&first.base_url())).await);
     assert_eq!(second.stop(), Some(0));
     assert!(!is_within_limit(&mut lone.connect_to(&first.base_url())).await);

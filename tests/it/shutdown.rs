@@ -83,7 +83,8 @@ async fn shutdown_under_load_completes_open_requests() {
     }
     let spent = 25 * placed.get();
     assert_eq!(partner.balance("USD").await, format!("{}.00", 100_000 - spent));
-    // The shutdown may reset a connection that was never accepted, but every executed order has got its response.
+    // The shutdown may reset a connection that was never accepted, but every executed order has got its
+    // response.
     for key in sent
         .iter()
         .filter(|sent| sent.outcome.is_err())

@@ -1,5 +1,5 @@
-//! Tests of the partner documentation: signers and receivers in five languages, and the commands of its pages, against the test
-//! vectors and a real service.
+//! Tests of the partner documentation: signers and receivers in five languages, and the commands of its
+//! pages, against the test vectors and a real service.
 //!
 //! A missing program fails the test with an installation hint.
 

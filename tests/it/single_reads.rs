@@ -1,4 +1,5 @@
-//! Reads of one object: webhook endpoint, event, transaction, and the partner's own account with its credentials.
+//! Reads of one object: webhook endpoint, event, transaction, and the partner's own account with its
+//! credentials.
 
 use hyper::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! Clients that read their responses slowly: cap of requests in flight, deadline of responses, pages of limited size.
+//! Clients that read their responses slowly: cap of requests in flight, deadline of responses, pages of
+//! limited size.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -98,7 +99,8 @@ fn get_request(target: &str, headers: &HeaderMap) -> String {
     request + "\r\n"
 }
 
-/// Sends requests for a large page and reads a kibibyte from time to time. Returns when the service has closed the connection.
+/// Sends requests for a large page and reads a kibibyte from time to time. Returns when the service has
+/// closed the connection.
 async fn read_slowly(address: SocketAddr, request: String, requests: usize) -> usize {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4 * 1024).unwrap();
@@ -226,7 +228,8 @@ async fn codes_of_a_reset_connection_stay_recorded_as_read_and_are_read_again() 
     expect_error(&cancelled, 409, "ORDER_NOT_CANCELLABLE");
 }
 
-/// Signed requests without their body: each is in flight until the service gives the body up, and then sent again.
+/// Signed requests without their body: each is in flight until the service gives the body up, and then sent
+/// again.
 fn hold_permits(service: &Instance, partner: &Partner, count: usize) -> JoinSet<()> {
     let mut waiting = JoinSet::new();
     for _ in 0..count {

@@ -1,4 +1,5 @@
-//! Step-up: a session that began at the identity provider needs a recent authentication there for changes that could move money.
+//! Step-up: a session that began at the identity provider needs a recent authentication there for changes
+//! that could move money.
 
 use hyper::Method;
 use serde_json::{Value, json};

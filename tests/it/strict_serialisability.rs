@@ -1,5 +1,6 @@
-//! Strict serialisability of wallets, vouchers and orders on two nodes, from the responses of concurrent clients. Clients cut some
-//! connections before the response; they send the order again at the other node, or never learn what became of it.
+//! Strict serialisability of wallets, vouchers and orders on two nodes, from the responses of concurrent
+//! clients. Clients cut some connections before the response; they send the order again at the other node, or
+//! never learn what became of it.
 
 mod model;
 
@@ -85,7 +86,8 @@ impl Run {
         }
     }
 
-    /// Sends a request again while the service says that it cannot decide now, or that a request with its key is in progress.
+    /// Sends a request again while the service says that it cannot decide now, or that a request with its key
+    /// is in progress.
     async fn send_until_definite(&self, partner: &mut Partner, request: &Request<'_>) -> ApiResponse {
         loop {
             let response = self.send(partner, request).await;

@@ -178,7 +178,8 @@ async fn open_connection_ends_when_its_authority_is_removed() {
     ]);
     let port = service.admin_address().port();
     let mut ended = connect(port, &listener.authority, &leaving).await;
-    // So that the idle timeout does not end it: the response to the first request has arrived, and the next may follow for 75 s.
+    // So that the idle timeout does not end it: the response to the first request has arrived, and the next
+    // may follow for 75 s.
     let request = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
     ended.write_all(request).await.unwrap();
     assert!(ended.read(&mut [0; 4096]).await.unwrap() > 0);

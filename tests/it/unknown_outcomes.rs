@@ -55,7 +55,8 @@ async fn operator_learns_that_an_unconfirmed_change_may_have_been_made() {
     database.remove().await;
 }
 
-/// The answer to COMMIT does not reach the client. A background job of the service commits on other connections.
+/// The answer to COMMIT does not reach the client. A background job of the service commits on other
+/// connections.
 const COMMIT: &[u8] = b"Q\0\0\0\x0bCOMMIT\0";
 
 const CONNECTION_OF_OPERATORS: &[u8] = b"vouchsafe operators";

@@ -1,4 +1,5 @@
-//! Validation of order requests by the service. Fields and their limits are cases of the unit tests of the wire format.
+//! Validation of order requests by the service. Fields and their limits are cases of the unit tests of the
+//! wire format.
 
 use serde_json::json;
 use vouchsafe_api_client::ApiResponse;

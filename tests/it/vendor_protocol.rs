@@ -1,4 +1,5 @@
-//! Vendor protocol between the HTTP adapter and the vendor simulator with faults: outcomes, single sale, no leaked codes.
+//! Vendor protocol between the HTTP adapter and the vendor simulator with faults: outcomes, single sale, no
+//! leaked codes.
 //!
 //! The simulator's records show what was sold.
 

@@ -17,7 +17,8 @@ const CHECKS: usize = 5;
 /// Small ranges: orders are committed between most of them.
 const ROWS_PER_RANGE: u32 = 7;
 
-/// Places orders until `is_checked` or [`ORDERS_PER_PARTNER`]; every third is cancelled, the codes of every fourth are read.
+/// Places orders until `is_checked` or [`ORDERS_PER_PARTNER`]; every third is cancelled, the codes of every
+/// fourth are read.
 async fn trade(mut partner: Partner, sale: &Sale, is_checked: &AtomicBool) -> usize {
     let mut orders = 0;
     while orders < ORDERS_PER_PARTNER && !is_checked.load(Ordering::Relaxed) {

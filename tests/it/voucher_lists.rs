@@ -1,4 +1,5 @@
-//! Lists of vouchers as people's programs write them: imports, dry runs, fulfilments and recalls; one spelling of each identity.
+//! Lists of vouchers as people's programs write them: imports, dry runs, fulfilments and recalls; one
+//! spelling of each identity.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -19,7 +20,8 @@ async fn card_with_pasted_invisible_characters_is_imported_once() {
     let sale = operator.add_stocked_product(0).await;
     let code = unique("GC");
     let file = format!(
-        "code,pin\n{code},0019\n{code}{ZERO_WIDTH_SPACE},0019\n\u{feff}{code},0019\n{code}\u{ad},0019\n\u{a0}{code}\u{200e},0019\n {code} ,0019\n"
+        "code,pin\n{code},0019\n{code}{ZERO_WIDTH_SPACE},0019\n\u{feff}{code},0019\n{code}\u{ad},0019\n\u{a0}{code}\u{200e},0019\n \
+         {code} ,0019\n"
     );
     let response = import(&mut operator, &sale, "text/csv", file).await;
     assert_eq!(import_counts(&response), (1, 1, 4));

@@ -1,7 +1,8 @@
 //! Lock order of SQL statements that lock several rows, compared with the tables of docs/reliability.md.
 //!
-//! A statement passes if it locks one row by a constant key, locks its rows sorted by the key, or skips locked rows. An UPDATE or
-//! DELETE also passes if its statement locks rows of the same table before. The page lists all others with their reasons.
+//! A statement passes if it locks one row by a constant key, locks its rows sorted by the key, or skips
+//! locked rows. An UPDATE or DELETE also passes if its statement locks rows of the same table before. The
+//! page lists all others with their reasons.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,8 @@ pub(crate) struct LockOrder {
 }
 
 impl LockOrder {
-    /// Reads the two tables of the section "Lock order": tables with their columns, and files with statement, number and reason.
+    /// Reads the two tables of the section "Lock order": tables with their columns, and files with statement,
+    /// number and reason.
     pub(crate) fn parse(page: &str) -> Self {
         let mut order = Self::default();
         let section = page

@@ -2,8 +2,8 @@
 
 use sha2::{Digest as _, Sha256};
 
-/// Describes each file of the list that was edited or removed. A line is `hash  file`, or a comment with the version that released
-/// the files below it.
+/// Describes each file of the list that was edited or removed. A line is `hash  file`, or a comment with the
+/// version that released the files below it.
 pub(crate) fn violations(list: &str, read: impl Fn(&str) -> Option<Vec<u8>>) -> Vec<String> {
     let lines = list.lines().filter(|line| !line.starts_with('#'));
     let files = lines.map(|line| line.split_once("  ").expect("each line has a hash and a file"));

@@ -1,4 +1,5 @@
-//! Source rules as tables: file length, forbidden words, module headers, retired folder names.
+//! Source rules as tables: file length, width of comments, forbidden words, module headers, retired folder
+//! names.
 //!
 //! The functions below only apply the tables.
 
@@ -7,10 +8,14 @@ use crate::text::{code_without_comments, first_sentence_of_header};
 /// A longer file has more than one subject, or a reason in [`LONG_FILES`].
 pub(crate) const MAX_LINES: usize = 400;
 
+/// Columns of a comment, as `max_width` of rustfmt.toml: rustfmt wraps code alone. Tables may be wider.
+const MAX_COMMENT_WIDTH: usize = 110;
+
 /// Files that may be longer, each with its reason.
 const LONG_FILES: [(&str, &str); 0] = [];
 
-/// Marks of unfinished work and of a single machine. Each is split in two, so that this file does not contain it.
+/// Marks of unfinished work and of a single machine. Each is split in two, so that this file does not contain
+/// it.
 pub(crate) const FORBIDDEN_WORDS: [(&str, &str); 7] = [
     ("TO", "DO"),
     ("FIX", "ME"),
@@ -24,7 +29,8 @@ pub(crate) const FORBIDDEN_WORDS: [(&str, &str); 7] = [
 /// Macros and attributes of unfinished work and leftover debugging.
 const UNFINISHED_CODE: [&str; 4] = ["todo!", "unimplemented!", "dbg!", "#[ignore"];
 
-/// Names of folders that were renamed, each with its new name. Many tools skip `vendor` as code of third parties.
+/// Names of folders that were renamed, each with its new name. Many tools skip `vendor` as code of third
+/// parties.
 const RETIRED_FOLDERS: [(&str, &str); 1] = [("vendor", "procurement")];
 
 fn is_in_folder(path: &str, folder: &str) -> bool {
@@ -63,6 +69,16 @@ fn rust_violations(path: &str, text: &str) -> Vec<String> {
         )),
         (false, true) => found.push(format!("{path}: short enough; remove it from LONG_FILES")),
         _ => {}
+    }
+    for (number, line) in text.lines().enumerate() {
+        let words = line.trim_start().strip_prefix("//").unwrap_or_default();
+        let words = words.trim_start_matches(['/', '!']).trim();
+        if line.chars().count() > MAX_COMMENT_WIDTH && words.contains(' ') && !words.starts_with('|') {
+            let line = number + 1;
+            found.push(format!(
+                "{path}:{line}: wrap the comment at {MAX_COMMENT_WIDTH} columns"
+            ));
+        }
     }
     let code = code_without_comments(text);
     for word in UNFINISHED_CODE {

@@ -176,7 +176,8 @@ impl Workspace {
         found
     }
 
-    /// Returns the members that a package uses: in all its builds, or else only in those of its tests and benches.
+    /// Returns the members that a package uses: in all its builds, or else only in those of its tests and
+    /// benches.
     fn members_used_by<'a>(&'a self, package: &'a Package, in_tests: bool) -> BTreeSet<&'a str> {
         let is_member = |name: &str| self.packages.iter().any(|package| package.name == name);
         let dependencies = package.dependencies.iter();

@@ -6,8 +6,8 @@
 //! | leasing | a pending lease request |
 //! | active | the lease, the queue, and deliveries in flight |
 //!
-//! One flush is in flight at a time, so each read happens after everything that the queue knew was written. The actor holds
-//! nothing durable: after a crash or a lost lease, the next owner continues from the store.
+//! One flush is in flight at a time, so each read happens after everything that the queue knew was written.
+//! The actor holds nothing durable: after a crash or a lost lease, the next owner continues from the store.
 
 mod active;
 pub(super) mod message;

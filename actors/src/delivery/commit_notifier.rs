@@ -1,4 +1,5 @@
-//! Commit notifications: tell the delivery poller which partners have new events, so that they are delivered at once.
+//! Commit notifications: tell the delivery poller which partners have new events, so that they are delivered
+//! at once.
 //!
 //! A notification is a hint. The periodic poll finds what it missed and what other processes committed.
 
@@ -14,8 +15,9 @@ pub struct CommitNotifier {
 }
 
 impl CommitNotifier {
-    /// Reports the partners whose events a commit has written. It notifies once for all of them: with a notification for
-    /// each, the poller would wake for each and take the lane's core once per record of the batch.
+    /// Reports the partners whose events a commit has written. It notifies once for all of them: with a
+    /// notification for each, the poller would wake for each and take the lane's core once per record of the
+    /// batch.
     pub fn notify(&self, partners: impl IntoIterator<Item = PartnerId>) {
         let mut has_new = false;
         for partner_id in partners {

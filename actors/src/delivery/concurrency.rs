@@ -1,15 +1,16 @@
 //! Concurrency limit of webhook deliveries over all endpoints.
 //!
-//! Half of the permits is reserved for endpoints with nothing in flight: endpoints that hang keep their permits until the
-//! attempt times out, and the others still get one. Failing endpoints share a quarter for what they send in parallel, the last
-//! and the requested attempts of a backlog, so that many of them at once do not slow those that work.
+//! Half of the permits is reserved for endpoints with nothing in flight: endpoints that hang keep their
+//! permits until the attempt times out, and the others still get one. Failing endpoints share a quarter for
+//! what they send in parallel, the last and the requested attempts of a backlog, so that many of them at once
+//! do not slow those that work.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Maximum number of deliveries in flight in a process. Each uses a socket and, with its buffers, some 50 KiB: 100 MiB in
-/// total.
+/// Maximum number of deliveries in flight in a process. Each uses a socket and, with its buffers, some 50
+/// KiB: 100 MiB in total.
 pub const MAX_IN_FLIGHT: usize = 2_048;
 
 /// The concurrency limit of a process.

@@ -69,7 +69,8 @@ impl Deliveries {
         }
     }
 
-    /// Tells the endpoint's actor that there may be something to deliver. Returns whether there was room for the actor.
+    /// Tells the endpoint's actor that there may be something to deliver. Returns whether there was room for
+    /// the actor.
     pub async fn wake(&self, webhook_id: WebhookId) -> bool {
         let Some(actor) = self.actors.get(&webhook_id) else {
             return false;

@@ -1,8 +1,9 @@
 //! Ports of webhook delivery: the outbox (stored events and deliveries), the sender and the log of attempts.
 //!
-//! An endpoint is leased to one process, and every write carries that lease: a process that lost the lease writes nothing
-//! and learns so. A delivery that was replayed after it was read keeps the state that the replay set; only its attempts are
-//! recorded. Times are durations relative to the store's clock, so that a single clock decides.
+//! An endpoint is leased to one process, and every write carries that lease: a process that lost the lease
+//! writes nothing and learns so. A delivery that was replayed after it was read keeps the state that the
+//! replay set; only its attempts are recorded. Times are durations relative to the store's clock, so that a
+//! single clock decides.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,8 @@ use vouchsafe_domain::store_error::Unavailable;
 /// How long a lease lasts without renewal.
 pub const LEASE_DURATION: Duration = Duration::from_secs(30);
 
-/// A lease's fencing token: writes under an earlier lease, or after the store may have lost commits, are rejected.
+/// A lease's fencing token: writes under an earlier lease, or after the store may have lost commits, are
+/// rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
     pub number: i64,
@@ -33,7 +35,8 @@ pub struct LeasedEndpoint {
     pub target: Arc<WebhookTarget>,
     /// Every event up to this number is delivered, has a row, or was not subscribed to.
     pub cursor: i64,
-    /// A retry was requested for the events up to this number: they are attempted even while the endpoint fails.
+    /// A retry was requested for the events up to this number: they are attempted even while the endpoint
+    /// fails.
     pub retry_to: i64,
     pub consecutive_failures: u32,
     /// The attempt number that determines the current backoff.
@@ -130,7 +133,8 @@ pub trait Outbox: Send + Sync + 'static {
     /// [`Unavailable`]: retry later.
     fn lease(&self, webhook_id: WebhookId) -> StoreFuture<'_, Result<Option<LeasedEndpoint>, Unavailable>>;
 
-    /// Writes and reads in one request; `None`, with nothing written, if the lease has been lost. Idempotent per flush.
+    /// Writes and reads in one request; `None`, with nothing written, if the lease has been lost. Idempotent
+    /// per flush.
     ///
     /// # Errors
     /// [`Unavailable`]: it is unknown whether the flush was written.

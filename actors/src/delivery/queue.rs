@@ -1,8 +1,8 @@
-//! Delivery queue of one endpoint: selects the next delivery to attempt and records what to write about finished ones.
-//! Pure.
+//! Delivery queue of one endpoint: selects the next delivery to attempt and records what to write about
+//! finished ones. Pure.
 //!
-//! The queue holds a window over the store: events past the cursor, and rows of deliveries that failed or wait for a failed
-//! one. A backlog of any length stays in the store.
+//! The queue holds a window over the store: events past the cursor, and rows of deliveries that failed or
+//! wait for a failed one. A backlog of any length stays in the store.
 //!
 //! | an event is | stored as |
 //! |---|---|
@@ -11,11 +11,11 @@
 //! | blocked by a failed event of its order | a row that waits for that event |
 //! | waiting while the endpoint fails | nothing: it lies past the cursor like a new event |
 //!
-//! Rules: of each order at most one delivery is in flight, the earliest one. While the endpoint fails, its oldest delivery
-//! probes it on the retry schedule; each other one has its last attempt when its retry window ends, and one more at once if a
-//! retry was requested. A delivery is given up only after an attempt. The cursor passes an event only once it is delivered or has
-//! a row. A delivery that is replayed while an attempt is in flight is attempted again afterwards, whatever the outcome of that
-//! attempt.
+//! Rules: of each order at most one delivery is in flight, the earliest one. While the endpoint fails, its
+//! oldest delivery probes it on the retry schedule; each other one has its last attempt when its retry window
+//! ends, and one more at once if a retry was requested. A delivery is given up only after an attempt. The
+//! cursor passes an event only once it is delivered or has a row. A delivery that is replayed while an
+//! attempt is in flight is attempted again afterwards, whatever the outcome of that attempt.
 
 mod failing;
 mod types;
@@ -33,8 +33,8 @@ pub use vouchsafe_domain::webhook::FAILING_THRESHOLD;
 /// Maximum number of deliveries of an endpoint in flight; they belong to different orders.
 pub const MAX_CONCURRENCY: usize = 16;
 
-/// Deliveries in memory per delivery that may be in flight: enough to keep those busy while more are read. A failing
-/// endpoint has a concurrency of one, so little is read for it in vain.
+/// Deliveries in memory per delivery that may be in flight: enough to keep those busy while more are read. A
+/// failing endpoint has a concurrency of one, so little is read for it in vain.
 const READ_AHEAD: usize = 16;
 
 /// Deliveries that are read at once for a failing endpoint.
@@ -43,7 +43,7 @@ const FAILING_READ_LIMIT: usize = 2 * MAX_CONCURRENCY;
 /// The deliveries of one endpoint that are in memory.
 #[derive(Debug)]
 pub struct DeliveryQueue {
-    /// Deliveries by order and event number. The first of an order may be in flight; it is then in `in_flight` too.
+    /// Deliveries by order and event number. The first of an order may also be in `in_flight`.
     by_order: HashMap<OrderId, BTreeMap<i64, QueuedDelivery>>,
     /// The first delivery of each order that has none in flight.
     heads: BTreeMap<i64, OrderId>,
@@ -69,8 +69,8 @@ pub struct DeliveryQueue {
 
 impl DeliveryQueue {
     /// Creates an empty queue. Every event up to `cursor` is delivered, has a row, or was not subscribed to.
-    /// `min_retry_interval` is the minimum time between two probes while the endpoint fails. A retry was requested for the
-    /// events up to `retry_to`.
+    /// `min_retry_interval` is the minimum time between two probes while the endpoint fails. A retry was
+    /// requested for the events up to `retry_to`.
     #[must_use]
     pub fn new(cursor: i64, retry_to: i64, health: EndpointHealth, min_retry_interval: Duration) -> Self {
         Self {
@@ -127,11 +127,11 @@ impl DeliveryQueue {
         self.retry_to = retry_to;
     }
 
-    /// Adds the deliveries that were read for `request`, in order of their event numbers. Events up to `scanned_to` were
-    /// scanned. Returns whether the page was taken; otherwise read again.
+    /// Adds the deliveries that were read for `request`, in order of their event numbers. Events up to
+    /// `scanned_to` were scanned. Returns whether the page was taken; otherwise read again.
     pub fn load(&mut self, request: ReadRequest, page: Vec<LoadedDelivery>, scanned_to: i64) -> bool {
         let is_for_failing = matches!(request, ReadRequest::Oldest { .. });
-        // If events before the page were evicted since it was requested, nothing would read them again behind it.
+        // Events before the page that were evicted since its request would never be read again.
         if request.after() != self.scanned_to || is_for_failing != self.is_failing() {
             return false;
         }
@@ -142,7 +142,7 @@ impl DeliveryQueue {
         true
     }
 
-    /// Returns the next delivery to attempt and marks it as in flight; `None` if none is due or the concurrency is used up.
+    /// The next delivery to attempt, marked as in flight; `None` if none is due or all permits are in use.
     pub fn start_next(&mut self, now: Duration) -> Option<QueuedDelivery> {
         let delivery = if self.is_failing() {
             let schedule = self.failing_schedule();
@@ -180,8 +180,9 @@ impl DeliveryQueue {
         self.in_flight.len()
     }
 
-    /// Records the outcome of an attempt and returns its delivery, if it was in flight. `plan` returns the time of the next
-    /// attempt from the number of failed attempts and the time of the last attempt; `None` to give up.
+    /// Records the outcome of an attempt and returns its delivery, if it was in flight. `plan` returns the
+    /// time of the next attempt from the number of failed attempts and the time of the last attempt; `None`
+    /// to give up.
     pub fn record_attempt(
         &mut self,
         number: i64,
@@ -241,8 +242,8 @@ impl DeliveryQueue {
         let LoadedDelivery { delivery, is_blocked } = loaded;
         let QueuedDelivery { number, order_id, .. } = delivery;
         if delivery.has_row {
-            // It was replayed before it was sent or while it is in flight: the outcome is written first, then the row is
-            // read again.
+            // It was replayed before it was sent or while it is in flight: the outcome is written first, then
+            // the row is read again.
             self.settle(number);
             self.in_flight
                 .entry(number)
@@ -265,8 +266,8 @@ impl DeliveryQueue {
         self.refresh_head(order_id);
     }
 
-    /// Whether the delivery is already known: it is in memory and was not replayed since, or it is in flight or about to be
-    /// written and will be read again after that.
+    /// Whether the delivery is already known: it is in memory and was not replayed since, or it is in flight
+    /// or about to be written and will be read again after that.
     fn is_known(&self, delivery: &QueuedDelivery) -> bool {
         let number = &delivery.number;
         let known = self
@@ -350,8 +351,8 @@ impl DeliveryQueue {
             due.map_or(DeliveryOutcome::Failed, DeliveryOutcome::RetryAt),
         );
         self.remove(&failed);
-        // The followers of a failing endpoint get rows too, so that the scan reaches other orders: the last attempts of many
-        // orders run in parallel, those of one order do not.
+        // The followers of a failing endpoint get rows too, so that the scan reaches other orders: the last
+        // attempts of many orders run in parallel, those of one order do not.
         if due.is_some() || failed.has_row || self.is_failing() {
             self.block_order(failed.order_id);
         }
@@ -360,8 +361,8 @@ impl DeliveryQueue {
         }
     }
 
-    /// Moves the other deliveries of the order from memory to rows: only the store knows which of them is next, since a
-    /// replay may have inserted earlier ones.
+    /// Moves the other deliveries of the order from memory to rows: only the store knows which of them is
+    /// next, since a replay may have inserted earlier ones.
     fn block_order(&mut self, order_id: OrderId) {
         for (number, delivery) in self.by_order.remove(&order_id).unwrap_or_default() {
             self.heads.remove(&number);

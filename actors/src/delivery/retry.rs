@@ -12,7 +12,8 @@
 //! | 8 | 3 h 2 min 15 s |
 //! | 9 and more | 8 h |
 //!
-//! Jitter only lengthens a delay. The last attempt is 24 h after the event's commit; no attempt is scheduled after it.
+//! Jitter only lengthens a delay. The last attempt is 24 h after the event's commit; no attempt is scheduled
+//! after it.
 
 use std::time::Duration;
 
@@ -29,7 +30,8 @@ pub const MAX_BACKOFF: Duration = Duration::from_secs(8 * 3_600);
 /// How long a delivery is attempted, from the event's commit (contract §6).
 pub const RETRY_WINDOW: Duration = Duration::from_secs(24 * 3_600);
 
-/// Maximum jitter as a fraction of the delay, so that receivers that failed together are not retried together.
+/// Maximum jitter as a fraction of the delay, so that receivers that failed together are not retried
+/// together.
 const MAX_JITTER: f64 = 0.1;
 
 /// `Retry-After` is honoured up to this multiple of the delay.

@@ -42,7 +42,8 @@ pub struct CancelOrder {
     pub caps: Option<Arc<PartnerCaps>>,
 }
 
-/// An operator's command to cancel an order. The partner's time window does not apply; retrieved vouchers stay.
+/// An operator's command to cancel an order. The partner's time window does not apply; retrieved vouchers
+/// stay.
 #[derive(Debug, Clone)]
 pub struct RevokeOrder {
     pub partner_id: PartnerId,
@@ -74,8 +75,8 @@ pub enum CancelError {
     Flow(#[from] FlowError),
 }
 
-/// Cancels an order for its partner; an order that the partner has cancelled does not change. `is_returnable` says whether
-/// bought vouchers of a product may be returned.
+/// Cancels an order for its partner; an order that the partner has cancelled does not change. `is_returnable`
+/// says whether bought vouchers of a product may be returned.
 ///
 /// # Errors
 /// [`CancelError`]. Nothing was written, except possibly with [`FlowError::OutcomeUnknown`].
@@ -113,8 +114,8 @@ pub async fn cancel_order(
     order.ok_or(CancelError::NotFound)
 }
 
-/// Cancels for an operator the vouchers of an order that were not retrieved. An order of which an operator has cancelled
-/// them does not change.
+/// Cancels for an operator the vouchers of an order that were not retrieved. An order of which an operator
+/// has cancelled them does not change.
 ///
 /// # Errors
 /// [`CancelError::NotFound`], [`CancelError::NothingToCancel`] and [`CancelError::Flow`].

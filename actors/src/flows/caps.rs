@@ -1,4 +1,5 @@
-//! Caps of a partner in a decision. The commit verifies them; a decision reads the counters once a cap was reached.
+//! Caps of a partner in a decision. The commit verifies them; a decision reads the counters once a cap was
+//! reached.
 
 use std::sync::Arc;
 
@@ -38,7 +39,8 @@ pub(super) async fn usage(
 #[derive(Debug, Clone)]
 pub struct OrderCaps {
     pub caps: Arc<PartnerCaps>,
-    /// The credential whose spend the order counts against, together with those that came from it by rotation.
+    /// The credential whose spend the order counts against, together with those that came from it by
+    /// rotation.
     pub family_id: CredentialId,
 }
 

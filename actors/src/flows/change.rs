@@ -1,4 +1,5 @@
-//! Changes of existing orders and payouts: read, decide, commit, and decide again if another change was faster.
+//! Changes of existing orders and payouts: read, decide, commit, and decide again if another change was
+//! faster.
 //!
 //! | step | in memory | on disk |
 //! |---|---|---|
@@ -7,8 +8,8 @@
 //! | acquire the key of this change: the subject's id and the sequence number | key, admission permit | nothing |
 //! | commit | holds settled, long polls notified | the change, or nothing on a conflict |
 //!
-//! The sequence number decides. Two flows that read the same state use the same key and expect the same number: one of them
-//! commits, on whichever node, and the other reads again.
+//! The sequence number decides. Two flows that read the same state use the same key and expect the same
+//! number: one of them commits, on whichever node, and the other reads again.
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
@@ -123,11 +124,12 @@ pub(super) enum OrderDecision {
     AdvanceWithin(OrderTransition, Vec<CapCheck>),
 }
 
-/// Changes an order as `decide` says and returns the order after it; `None` if the partner has no such order. `audit`
-/// builds the audit entry from the order before and after.
+/// Changes an order as `decide` says and returns the order after it; `None` if the partner has no such order.
+/// `audit` builds the audit entry from the order before and after.
 ///
 /// # Errors
-/// The errors of `decide`, and [`FlowError`]. Nothing was written, except possibly with [`FlowError::OutcomeUnknown`].
+/// The errors of `decide`, and [`FlowError`]. Nothing was written, except possibly with
+/// [`FlowError::OutcomeUnknown`].
 pub(super) async fn change_order<E: From<FlowError>>(
     engine: &Engine,
     partner_id: PartnerId,

@@ -6,8 +6,8 @@
 //! | if approved: hold what is in stock, SKU by SKU | holds | nothing |
 //! | commit | holds settled | PROCESSING and delivered vouchers, or the refund |
 //!
-//! Nothing is allocated before approval. A shortfall is then bought where possible; otherwise the available vouchers are
-//! delivered and the rest is refunded.
+//! Nothing is allocated before approval. A shortfall is then bought where possible; otherwise the available
+//! vouchers are delivered and the rest is refunded.
 
 use async_recursion::async_recursion as boxed;
 use vouchsafe_domain::audit::AuditEntry;

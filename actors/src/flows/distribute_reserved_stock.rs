@@ -35,7 +35,8 @@ const READ_CONCURRENCY: usize = 2;
 /// Concurrent commits, which the lanes write in a few transactions.
 const COMMIT_CONCURRENCY: usize = 64;
 
-/// Number of orders that may take nothing before the stock goes to the shelf: bounds the delay of other SKUs to about a second.
+/// Number of orders that may take nothing before the stock goes to the shelf: bounds the delay of other SKUs
+/// to about a second.
 const MAX_VISITS: usize = 1_024;
 
 /// Distributes reserved stock to up to `limit` of the orders that wait for its SKU; once no order is left

@@ -1,5 +1,5 @@
-//! Fulfilment of an order that was not fully in stock: deliver what is in stock, then what is bought, and refund the rest
-//! (contract §4).
+//! Fulfilment of an order that was not fully in stock: deliver what is in stock, then what is bought, and
+//! refund the rest (contract §4).
 //!
 //! | step | in memory | on disk |
 //! |---|---|---|
@@ -30,9 +30,9 @@ const UNAVAILABLE_REST: &str = "the rest is not available";
 /// The timeline's reason for an order that is refunded because nothing of it can be had.
 const UNAVAILABLE_ORDER: &str = "no voucher of the order is available";
 
-/// Starts an order that waits for its vendor: delivers what is in stock. `is_purchasable` says whether the rest is bought
-/// now; if it is not, and nothing is in stock, the order keeps waiting. An order that was started does not change. Returns
-/// `None` if there is no such order.
+/// Starts an order that waits for its vendor: delivers what is in stock. `is_purchasable` says whether the
+/// rest is bought now; if it is not, and nothing is in stock, the order keeps waiting. An order that was
+/// started does not change. Returns `None` if there is no such order.
 ///
 /// # Errors
 /// [`FlowError`]. Nothing was written, except possibly with [`FlowError::OutcomeUnknown`].
@@ -106,14 +106,16 @@ pub async fn deliver_reserved(
     change::change_order::<FlowError>(engine, partner_id, order_id, decide, |_, _| None).await
 }
 
-/// The index of the first of these vouchers, sorted by expiry, that is valid for long enough for an order line.
+/// The index of the first of these vouchers, sorted by expiry, that is valid for long enough for an order
+/// line.
 pub(super) fn first_valid(vouchers: &[StockVoucher], line: &OrderLine, today: Date) -> usize {
     let days = u16::try_from(line.min_validity_days).unwrap_or(u16::MAX);
     let not_before = Expiry::with_remaining_days(today, days);
     vouchers.partition_point(|voucher| voucher.expiry < not_before)
 }
 
-/// The order with these reserved vouchers. It needs no hold: no shelf sells reserved stock, and the commit verifies each voucher.
+/// The order with these reserved vouchers. It needs no hold: no shelf sells reserved stock, and the commit
+/// verifies each voucher.
 pub(super) fn issue_transition(
     engine: &Engine,
     order: &Order,

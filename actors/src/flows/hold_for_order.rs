@@ -45,7 +45,8 @@ impl PickedStock {
     }
 }
 
-/// Holds what is available of an order's demand, SKU by SKU in sort order; `quantity_for` gives the quantity per line.
+/// Holds what is available of an order's demand, SKU by SKU in sort order; `quantity_for` gives the quantity
+/// per line.
 pub(super) async fn hold_for_order(
     engine: &Engine,
     order: &Order,
@@ -78,8 +79,9 @@ pub(super) async fn hold_for_order(
     })
 }
 
-/// Holds `quantity` vouchers, or as many as are available here; also returns whether some of the rest is reserved. The
-/// shelf waits for open holds first, so that nothing is given up that could still become available.
+/// Holds `quantity` vouchers, or as many as are available here; also returns whether some of the rest is
+/// reserved. The shelf waits for open holds first, so that nothing is given up that could still become
+/// available.
 async fn hold_available(
     engine: &Engine,
     sku: &Sku,

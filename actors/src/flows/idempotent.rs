@@ -1,4 +1,5 @@
-//! Idempotent execution: acquire the key or replay its response, decide, commit, and decide again after a conflict.
+//! Idempotent execution: acquire the key or replay its response, decide, commit, and decide again after a
+//! conflict.
 //!
 //! | step | in memory | on disk |
 //! |---|---|---|
@@ -6,8 +7,8 @@
 //! | (the flow decides) | holds | nothing |
 //! | commit | the lane owns record, holds, key and permit | the record, or nothing |
 //!
-//! A replay is not decided on current state (contract §5): a concurrent request with the same key is waited for, a recent
-//! response comes from the cache, and before any refusal the key is looked up in the store.
+//! A replay is not decided on current state (contract §5): a concurrent request with the same key is waited
+//! for, a recent response comes from the cache, and before any refusal the key is looked up in the store.
 
 use std::time::Duration;
 
@@ -27,8 +28,8 @@ const MAX_DECISIONS: u32 = 4;
 /// How long a request waits for an earlier one with its key (contract §5).
 pub(super) const KEY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a request waits for its commit: long enough for a slow disk, short enough for a client. After that the record
-/// continues without it, and the key is reported as in progress until its outcome is known.
+/// How long a request waits for its commit: long enough for a slow disk, short enough for a client. After
+/// that the record continues without it, and the key is reported as in progress until its outcome is known.
 pub(super) const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The response stored under a key.
@@ -105,10 +106,12 @@ impl From<DecisionError> for FlowError {
     }
 }
 
-/// Runs `decide` under an idempotency key, or replays the stored response. An error of `decide` is not stored.
+/// Runs `decide` under an idempotency key, or replays the stored response. An error of `decide` is not
+/// stored.
 ///
 /// # Errors
-/// The errors of `decide`, and [`FlowError`]. Nothing was written, except possibly with [`FlowError::OutcomeUnknown`].
+/// The errors of `decide`, and [`FlowError`]. Nothing was written, except possibly with
+/// [`FlowError::OutcomeUnknown`].
 pub(super) async fn run<E: From<FlowError>>(
     engine: &Engine,
     partner_id: PartnerId,
@@ -140,7 +143,8 @@ pub(super) async fn run<E: From<FlowError>>(
             CommitResult::Replayed(response) => return Ok(KeyedResponse::replayed(response)),
             CommitResult::Stale(stale, returned) => {
                 if stale == StaleReason::Cap && attempt.cap_conflicts == 0 {
-                    // The counters are read only now, and the commit may have taken as long as all decisions may.
+                    // The counters are read only now, and the commit may have taken as long as all decisions
+                    // may.
                     attempt.deadline = DecisionDeadline::start();
                 }
                 attempt.stock_conflicts += u32::from(stale.is_stock_suspect());

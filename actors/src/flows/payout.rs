@@ -1,4 +1,5 @@
-//! Payouts: the wallet is debited at acceptance; an operator pays the payout or reverses it, or the partner cancels it.
+//! Payouts: the wallet is debited at acceptance; an operator pays the payout or reverses it, or the partner
+//! cancels it.
 //!
 //! | step | in memory | on disk |
 //! |---|---|---|

@@ -13,8 +13,9 @@
 //! | commit | holds settled | order, allocations, debit, ledger entry, response under its key, events |
 //! | respond | nothing | the same |
 //!
-//! Wallet first, then SKUs in sort order: this lock order prevents deadlocks between holds. An order that is not fully in
-//! stock keeps no vouchers: its stock holds are released with the decision, and its record contains only the debit.
+//! Wallet first, then SKUs in sort order: this lock order prevents deadlocks between holds. An order that is
+//! not fully in stock keeps no vouchers: its stock holds are released with the decision, and its record
+//! contains only the debit.
 
 mod draft;
 
@@ -44,8 +45,8 @@ use crate::wallet::purse::ReserveRequest;
 use crate::wallet::{Funds, WalletHold};
 use vouchsafe_domain::spans::SPANS;
 
-/// Stock conflicts after which all shelves of the order are invalidated: other chunks may be as outdated as the one that
-/// conflicted, and the last decision must not rest on them.
+/// Stock conflicts after which all shelves of the order are invalidated: other chunks may be as outdated as
+/// the one that conflicted, and the last decision must not rest on them.
 const INVALIDATE_SHELVES_AFTER: u32 = 2;
 
 /// The command to place an order.
@@ -150,8 +151,9 @@ pub async fn place_order(
         let mut checks = command.caps.as_ref().map_or_else(OrderChecks::default, |caps| {
             OrderChecks::new(caps, priced.total, at)
         });
-        // The commit verifies the caps of all orders of its batch at once: only those of a partner that has reached one need the counters
-        // before they hold anything. Boxed: other orders do not carry the futures that read them.
+        // The commit verifies the caps of all orders of its batch at once: only those of a partner that has
+        // reached one need the counters before they hold anything. Boxed: other orders do not carry the
+        // futures that read them.
         let (partner_id, reached_caps) = (command.partner_id, &engine.reached_caps);
         if attempt.cap_conflicts > 0 {
             reached_caps.insert(partner_id);
@@ -165,7 +167,8 @@ pub async fn place_order(
         let decision = decide(engine, &command, &priced, (at, needs_approval), &attempt.deadline).await;
         let acceptance = decision.as_ref().ok().and_then(Decision::acceptance);
         if acceptance.is_none() && !is_at_cap {
-            // No commit verifies the caps of this order; a cap, which stores nothing under the key, comes before other refusals.
+            // No commit verifies the caps of this order; a cap, which stores nothing under the key, comes
+            // before other refusals.
             let permitted = Box::pin(checks.read(engine, partner_id, &attempt.deadline));
             permitted.await?.map_err(PlaceOrderError::Cap)?;
         }
@@ -292,8 +295,8 @@ async fn count_earlier_orders(
     }
 }
 
-/// Asks a shelf for vouchers. While stock is reserved for waiting orders, it asks again until they are served, since what
-/// they leave is for sale: an order is not refused before that is known.
+/// Asks a shelf for vouchers. While stock is reserved for waiting orders, it asks again until they are
+/// served, since what they leave is for sale: an order is not refused before that is known.
 async fn hold_stock(
     engine: &Engine,
     sku: &Sku,

@@ -1,5 +1,5 @@
-//! Procurement steps: start an order, advance its purchases until the vendor has sold or refused everything, and refund the
-//! rest.
+//! Procurement steps: start an order, advance its purchases until the vendor has sold or refused everything,
+//! and refund the rest.
 //!
 //! | step | on disk |
 //! |---|---|
@@ -31,14 +31,16 @@ use crate::ports::vendors::{
 };
 use vouchsafe_domain::store_error::Unavailable;
 
-/// Minimum delay before a vendor is asked about a purchase again. Up to a maximum it is a quarter of the purchase's age.
+/// Minimum delay before a vendor is asked about a purchase again. Up to a maximum it is a quarter of the
+/// purchase's age.
 const MIN_POLL_DELAY: Duration = Duration::from_millis(250);
 
 /// Maximum delay before a vendor is asked again.
 const MAX_POLL_DELAY: Duration = Duration::from_secs(300);
 
-/// The same for a purchase that an operator fulfils, which makes it due at once: no vendor is asked, and what is left is to end the
-/// purchase of an order that was closed meanwhile. The longest delay that a clock set back does not shorten.
+/// The same for a purchase that an operator fulfils, which makes it due at once: no vendor is asked, and what
+/// is left is to end the purchase of an order that was closed meanwhile. The longest delay that a clock set
+/// back does not shorten.
 const MAX_MANUAL_POLL_DELAY: Duration = Duration::from_secs(3_600);
 
 /// Why a procurement step failed.
@@ -96,12 +98,12 @@ pub async fn advance_waiting_order(
     Ok(())
 }
 
-/// Requests a purchase from its vendor once, unless it is claimed or not due, and delivers the result. Returns whether it was
-/// requested. A forced response replaces that of a mock vendor.
+/// Requests a purchase from its vendor once, unless it is claimed or not due, and delivers the result.
+/// Returns whether it was requested. A forced response replaces that of a mock vendor.
 ///
 /// # Errors
-/// [`ProcureError`] if the purchase cannot be claimed, or if the release of its claim is not known to be stored; an
-/// unreleased claim expires.
+/// [`ProcureError`] if the purchase cannot be claimed, or if the release of its claim is not known to be
+/// stored; an unreleased claim expires.
 #[boxed(?Send)]
 pub async fn advance_purchase(
     engine: &Engine,

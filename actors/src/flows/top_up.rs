@@ -103,7 +103,8 @@ pub async fn top_up(engine: &Engine, command: TopUp) -> Result<TopUpResult, TopU
     })
 }
 
-/// The stored response is the entry's id: its balance is known only in the commit, and is read from the ledger.
+/// The stored response is the entry's id: its balance is known only in the commit, and is read from the
+/// ledger.
 fn record(command: &TopUp) -> Record {
     let transaction_id = TransactionId::generate();
     let response = Response {

@@ -1,7 +1,8 @@
-//! Deduplication of concurrent requests with one idempotency key: the first request runs, the others wait for its response.
+//! Deduplication of concurrent requests with one idempotency key: the first request runs, the others wait for
+//! its response.
 //!
-//! The entry belongs to the record, not to the request. The owner of the [`KeyGuard`] must resolve the key; dropping the
-//! guard releases the key, and a waiter then runs the request itself.
+//! The entry belongs to the record, not to the request. The owner of the [`KeyGuard`] must resolve the key;
+//! dropping the guard releases the key, and a waiter then runs the request itself.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,8 +16,9 @@ use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 
 use super::response_cache::ResponseCache;
 
-/// Maximum number of waiters over all keys: four times the records that may be in flight. Waiters are not admitted, so this
-/// limit bounds them; beyond it a duplicate gets at once the response that it would get after its wait.
+/// Maximum number of waiters over all keys: four times the records that may be in flight. Waiters are not
+/// admitted, so this limit bounds them; beyond it a duplicate gets at once the response that it would get
+/// after its wait.
 const MAX_WAITING: usize = 4_096;
 
 /// How the first request with a key ended.
@@ -95,15 +97,16 @@ impl IdempotencyKeys {
                 }
             }
         };
-        // Read the cache after inserting the entry: a response is cached before its entry is removed, so none is missed in
-        // between.
+        // Read the cache after inserting the entry: a response is cached before its entry is removed, so none
+        // is missed in between.
         match self.responses.get(key, guard.started_at) {
             Some(stored) => KeyStatus::Known(stored),
             None => KeyStatus::First(guard),
         }
     }
 
-    /// Drops the cached responses, and those of the keys in flight once they are stored: the store may have lost them.
+    /// Drops the cached responses, and those of the keys in flight once they are stored: the store may have
+    /// lost them.
     pub fn drop_responses(&self) {
         self.drops.fetch_add(1, Ordering::SeqCst);
         self.responses.clear();
@@ -169,8 +172,8 @@ impl KeyGuard {
         self.resolve(stored);
     }
 
-    /// Resolves the key with a response that was stored before. It is not cached: its 24 h began with its own commit, at an
-    /// unknown time.
+    /// Resolves the key with a response that was stored before. It is not cached: its 24 h began with its own
+    /// commit, at an unknown time.
     pub fn resolve(self, stored: StoredResponse) {
         self.outcome.send_replace(Some(KeyOutcome::Stored(stored)));
     }

@@ -1,6 +1,7 @@
 //! In-process idempotency: deduplicates concurrent requests with one key and caches recent responses.
 //!
-//! Both are optimizations. The commit decides whether a key is known; a response that is not cached is found in the store.
+//! Both are optimizations. The commit decides whether a key is known; a response that is not cached is found
+//! in the store.
 
 mod in_flight;
 mod response_cache;

@@ -1,4 +1,5 @@
-//! Bounded in-memory cache of recent responses: most replays need no database access. Evicts the oldest first.
+//! Bounded in-memory cache of recent responses: most replays need no database access. Evicts the oldest
+//! first.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -6,18 +7,19 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 
-/// Maximum number of cached responses: about 23 MB at some 700 B each. That is five seconds of full load, in which most
-/// retries arrive.
+/// Maximum number of cached responses: about 23 MB at some 700 B each. That is five seconds of full load, in
+/// which most retries arrive.
 const CAPACITY: usize = 32_768;
 
-/// Maximum total size of cached bodies: the response to an order of 1,000 vouchers is some hundred times as long as most.
+/// Maximum total size of cached bodies: the response to an order of 1,000 vouchers is some hundred times as
+/// long as most.
 const CAPACITY_BYTES: usize = 64 * 1024 * 1024;
 
 /// Number of independently locked shards; reduces lock contention.
 const SHARDS: usize = 16;
 
-/// How long a response may be served from the cache. Counted from before its commit, so it ends before the 24 h of the
-/// database.
+/// How long a response may be served from the cache. Counted from before its commit, so it ends before the 24
+/// h of the database.
 const RETENTION_TIME: Duration = Duration::from_hours(24);
 
 #[derive(Debug, Default)]

@@ -1,6 +1,8 @@
-//! Inventory actor of one SKU: serializes allocation, claims stock when it runs low, and keeps waiting requests.
+//! Inventory actor of one SKU: serializes allocation, claims stock when it runs low, and keeps waiting
+//! requests.
 //!
-//! Every decision is made in a synchronous handler: an asynchronous one could interleave with other messages at its awaits.
+//! Every decision is made in a synchronous handler: an asynchronous one could interleave with other messages
+//! at its awaits.
 
 mod claim;
 mod hold;
@@ -33,7 +35,8 @@ use crate::ports::store::Store;
 use crate::supervisor::{ActorRef, Lineage, Reply, WaitQueue};
 use vouchsafe_domain::store_error::Unavailable;
 
-/// Delay before a claim that failed, brought less than requested, or waits for the stock of other nodes is retried.
+/// Delay before a claim that failed, brought less than requested, or waits for the stock of other nodes is
+/// retried.
 const CLAIM_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// A shelf's reply to a request for vouchers.
@@ -41,12 +44,14 @@ const CLAIM_RETRY_DELAY: Duration = Duration::from_millis(50);
 pub enum Supply {
     /// The vouchers are held.
     Held(StockHold),
-    /// No node has enough, whatever the outcome of open holds. Contains the number available if all holds are released.
-    SoldOut(usize),
-    /// Some are reserved for waiting orders, which may leave a rest. Contains the number available here if all holds are
+    /// No node has enough, whatever the outcome of open holds. Contains the number available if all holds are
     /// released.
+    SoldOut(usize),
+    /// Some are reserved for waiting orders, which may leave a rest. Contains the number available here if
+    /// all holds are released.
     Reserved(usize),
-    /// The rest is quarantined: an operator has to release it. Contains the number available here if all holds are released.
+    /// The rest is quarantined: an operator has to release it. Contains the number available here if all
+    /// holds are released.
     Quarantined(usize),
 }
 
@@ -87,8 +92,8 @@ impl InventoryActor {
         }
     }
 
-    /// `confirmed` means that a claim which brought nothing started after the request arrived and after the last voucher
-    /// was claimed or sold here: only then is the stock of other nodes known.
+    /// `confirmed` means that a claim which brought nothing started after the request arrived and after the
+    /// last voucher was claimed or sold here: only then is the stock of other nodes known.
     fn decide(
         &mut self,
         request: VoucherRequest,
@@ -172,7 +177,8 @@ impl InventoryActor {
         ctx.spawn(claimed);
     }
 
-    /// Vouchers that waiting requests lack. At least one if any waits: what is free may expire too soon for it.
+    /// Vouchers that waiting requests lack. At least one if any waits: what is free may expire too soon for
+    /// it.
     fn demanded(&self) -> usize {
         let waiting = self
             .wait_queue

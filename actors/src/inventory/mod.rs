@@ -42,8 +42,8 @@ impl Inventory {
     /// Holds `quantity` vouchers of a SKU, none of which expires before `not_before`.
     ///
     /// # Errors
-    /// [`DecisionError`] if the shelf could not decide in time: stock is being claimed, other holds use it, or its wait
-    /// queue is full.
+    /// [`DecisionError`] if the shelf could not decide in time: stock is being claimed, other holds use it,
+    /// or its wait queue is full.
     pub async fn hold(
         &self,
         sku: &Sku,
@@ -63,19 +63,20 @@ impl Inventory {
             .await
     }
 
-    /// Notifies the SKU's shelf, if it is in memory, that new stock can be claimed; `earliest` is its earliest expiry.
+    /// Notifies the SKU's shelf, if it is in memory, that new stock can be claimed; `earliest` is its
+    /// earliest expiry.
     pub fn notify_restocked(&self, sku: &Sku, earliest: Expiry) {
         self.notify(sku, StockChange::Restocked(earliest));
     }
 
-    /// Notifies the SKU's shelf, if it is in memory, that others may have taken its vouchers; it sells none of them before
-    /// it has claimed them again.
+    /// Notifies the SKU's shelf, if it is in memory, that others may have taken its vouchers; it sells none
+    /// of them before it has claimed them again.
     pub fn invalidate(&self, sku: &Sku) {
         self.notify(sku, StockChange::Invalidated);
     }
 
-    /// Releases stock that orders on other nodes wait for: each SKU's shelf chooses what it gives up. Run it several times a
-    /// second; the other node waits for it.
+    /// Releases stock that orders on other nodes wait for: each SKU's shelf chooses what it gives up. Run it
+    /// several times a second; the other node waits for it.
     ///
     /// # Errors
     /// [`Unavailable`] if the store does not answer; the other nodes ask again.
@@ -84,7 +85,8 @@ impl Inventory {
             if self.actors.find(&sku).is_some() {
                 self.notify(&sku, StockChange::Demanded(quantity));
             } else {
-                // Stock of a shelf that is not in memory. If it starts meanwhile, its commits find the stock gone.
+                // Stock of a shelf that is not in memory. If it starts meanwhile, its commits find the stock
+                // gone.
                 self.store.release_stock(sku, Vec::new()).await?;
             }
         }

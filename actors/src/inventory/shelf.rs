@@ -1,8 +1,8 @@
 //! Shelf: the vouchers of one SKU that this node may sell, earliest expiry first. Pure.
 //!
-//! The free stock falls with a decision and rises only with a commit. Vouchers are sold in the exact order of their expiry:
-//! none is sold while a chunk that could still be claimed starts with an earlier one (the horizon). A shortfall is final
-//! only if it would remain with every open hold released.
+//! The free stock falls with a decision and rises only with a commit. Vouchers are sold in the exact order of
+//! their expiry: none is sold while a chunk that could still be claimed starts with an earlier one (the
+//! horizon). A shortfall is final only if it would remain with every open hold released.
 
 mod free_vouchers;
 
@@ -121,8 +121,8 @@ impl Shelf {
             .map(|position| self.chunks[&position.chunk_id].voucher_at(position))
     }
 
-    /// Holds `quantity` vouchers that expire no earlier than `not_before`. `confirmed` means that the store was asked for
-    /// more after the request arrived.
+    /// Holds `quantity` vouchers that expire no earlier than `not_before`. `confirmed` means that the store
+    /// was asked for more after the request arrived.
     pub fn hold(&mut self, quantity: usize, not_before: Expiry, confirmed: bool) -> ShelfDecision {
         if not_before < self.floor {
             self.invalidate_all();
@@ -145,8 +145,8 @@ impl Shelf {
         });
         assert!(held.len() == quantity, "counted vouchers are there to be taken");
         self.held += quantity;
-        // The order in which an order shows its vouchers, now and whenever it is read: by expiry, then by id, across
-        // chunks.
+        // The order in which an order shows its vouchers, now and whenever it is read: by expiry, then by id,
+        // across chunks.
         held.sort_unstable();
         ShelfDecision::Held(held)
     }
@@ -236,8 +236,8 @@ impl Shelf {
         }
     }
 
-    /// A commit rejected held vouchers: their chunks are not sold from until they have been claimed again, once no voucher
-    /// of them is held.
+    /// A commit rejected held vouchers: their chunks are not sold from until they have been claimed again,
+    /// once no voucher of them is held.
     pub fn invalidate(&mut self, vouchers: &[StockVoucher]) {
         let suspects = vouchers.iter().map(|voucher| voucher.chunk_id).collect();
         self.close_chunks(&suspects, ChunkState::Suspect);
@@ -284,9 +284,9 @@ impl Shelf {
         }
     }
 
-    /// Invalidates all chunks: each is claimed again once no voucher of it is held. Called when vouchers may have been
-    /// taken out, or when a lower minimum validity applies than the one claimed for (the clock was set back, or the product
-    /// was changed).
+    /// Invalidates all chunks: each is claimed again once no voucher of it is held. Called when vouchers may
+    /// have been taken out, or when a lower minimum validity applies than the one claimed for (the clock was
+    /// set back, or the product was changed).
     pub fn invalidate_all(&mut self) {
         self.invalidated = true;
         self.free.clear();
@@ -299,8 +299,8 @@ impl Shelf {
         self.expect_stock(Expiry::PAST);
     }
 
-    /// Gives up whole chunks with at least `quantity` free vouchers, or all, the last to expire first. A chunk with held vouchers
-    /// stays loaded, without free ones, until the holds end.
+    /// Gives up whole chunks with at least `quantity` free vouchers, or all, the last to expire first. A
+    /// chunk with held vouchers stays loaded, without free ones, until the holds end.
     pub fn give_up(&mut self, quantity: usize) {
         let (mut given_up, mut vouchers) = (BTreeSet::new(), 0);
         for chunk_id in self.free.chunks_last_first() {

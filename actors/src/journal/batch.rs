@@ -6,15 +6,17 @@ use vouchsafe_domain::ids::PartnerId;
 use super::submission::{Completion, RecordOutcome, Submission};
 use crate::ports::record::{Record, Verdict};
 
-/// Maximum number of records in a batch. Beyond some 500 the time per record no longer falls (it is flat from 256), and
-/// latency grows.
+/// Maximum number of records in a batch. Beyond some 500 the time per record no longer falls (it is flat from
+/// 256), and latency grows.
 pub const MAX_BATCH_RECORDS: usize = 512;
 
-/// Maximum number of voucher rows in a batch: bounds the statement's memory and its time where orders are large.
+/// Maximum number of voucher rows in a batch: bounds the statement's memory and its time where orders are
+/// large.
 pub const MAX_BATCH_VOUCHERS: usize = 4_096;
 
-/// Maximum number of parts of a split batch: the square root of [`MAX_BATCH_RECORDS`], so that two splits reduce a full
-/// batch to single records. Each split may cost a lock timeout, and each written part costs a commit.
+/// Maximum number of parts of a split batch: the square root of [`MAX_BATCH_RECORDS`], so that two splits
+/// reduce a full batch to single records. Each split may cost a lock timeout, and each written part costs a
+/// commit.
 const MAX_PARTS: usize = 23;
 
 /// The records of one commit and their completions.
@@ -77,8 +79,8 @@ impl Batch {
         std::iter::from_fn(part).take_while(|part| part.len() > 0)
     }
 
-    /// Drops records whose flows have stopped waiting: they are certainly not written, and their clients were told to
-    /// retry.
+    /// Drops records whose flows have stopped waiting: they are certainly not written, and their clients were
+    /// told to retry.
     pub(super) fn drop_abandoned(self) -> Self {
         let (abandoned, remaining): (Vec<_>, Vec<_>) = self
             .into_submissions()

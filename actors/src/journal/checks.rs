@@ -1,7 +1,7 @@
 //! Checks of a batch before it is sent and of its verdicts, whatever the database contains.
 //!
-//! `commit_batch` verifies a batch against the database. These checks find faults of this program, before it writes a batch or
-//! believes a verdict: a stopped node loses nothing, and another one goes on.
+//! `commit_batch` verifies a batch against the database. These checks find faults of this program, before it
+//! writes a batch or believes a verdict: a stopped node loses nothing, and another one goes on.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 /// the store's lock timeout.
 const STALL: Duration = Duration::from_secs(3);
 
-/// How long a failure counts if no further commit is attempted. Then orders are admitted again: nothing else shows whether they
-/// can be written.
+/// How long a failure counts if no further commit is attempted. Then orders are admitted again: nothing else
+/// shows whether they can be written.
 const FAILURE_VALIDITY: Duration = Duration::from_secs(10);
 
 /// How long a success shows that commits proceed.

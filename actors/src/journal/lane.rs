@@ -8,8 +8,8 @@
 //!
 //! The lane sends the next batch before it settles the previous one, since the server is idle until then.
 //!
-//! A lane is a task of its own and is never cancelled. A batch with an unknown outcome is resolved by the fence before
-//! anything else is written; until then its holds stay held and its keys stay taken.
+//! A lane is a task of its own and is never cancelled. A batch with an unknown outcome is resolved by the
+//! fence before anything else is written; until then its holds stay held and its keys stay taken.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -32,15 +32,16 @@ use crate::ports::record::{Record, Verdict};
 use crate::ports::store::{BatchOutcome, LaneStore, RecoverError};
 use vouchsafe_domain::store_error::CommitError;
 
-/// How often a batch is rewritten when its connection breaks each time and the fence reports it as not written.
+/// How often a batch is rewritten when its connection breaks each time and the fence reports it as not
+/// written.
 const MAX_REWRITES: u32 = 3;
 
 /// First and longest delay between attempts to reach the store.
 const RECOVERY_BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-/// How long a batch that ran into a lock is split and retried. A part that conflicts takes as long as the store's lock
-/// timeout, 2 s, so this ends within 9 s, and flows wait for 10 s. The remaining records are not written, and their clients
-/// retry.
+/// How long a batch that ran into a lock is split and retried. A part that conflicts takes as long as the
+/// store's lock timeout, 2 s, so this ends within 9 s, and flows wait for 10 s. The remaining records are not
+/// written, and their clients retry.
 const CONTENTION_BUDGET: Duration = Duration::from_secs(5);
 
 /// A committed batch that is not settled yet.
@@ -154,8 +155,8 @@ impl Lane {
         }
     }
 
-    /// Writes a batch whole or, if it is rejected, in ever smaller parts until the offending record is alone. Parts that
-    /// were not tried yet come first, so writable records do not wait for others.
+    /// Writes a batch whole or, if it is rejected, in ever smaller parts until the offending record is alone.
+    /// Parts that were not tried yet come first, so writable records do not wait for others.
     async fn write_batch(&mut self, batch: Batch) -> Result<(), SupersededError> {
         let mut parts = VecDeque::from([batch]);
         let (mut may_retry, mut contention_deadline) = (true, None);
@@ -183,8 +184,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Writes a batch, or returns it if parts of it may be writable. With `may_retry`, a rejected batch is tried once more
-    /// first, unless it waited for a lock and can be split.
+    /// Writes a batch, or returns it if parts of it may be writable. With `may_retry`, a rejected batch is
+    /// tried once more first, unless it waited for a lock and can be split.
     async fn write_part(
         &mut self,
         mut batch: Batch,

@@ -1,12 +1,12 @@
 //! Group commit: the journal writes decisions in batches and gives each record its own verdict.
 //!
-//! A flow submits a [`Record`] with the [`Hold`]s it rests on. A lane, chosen by partner, writes the records that were
-//! queued during its last commit in one transaction: one round trip, no timer. [`MAX_BATCH_RECORDS`] and
-//! [`MAX_BATCH_VOUCHERS`] bound a batch; [`MAX_ADMITTED`] bounds each lane's queue, so that a lane that hangs takes nothing from
-//! the others.
+//! A flow submits a [`Record`] with the [`Hold`]s it rests on. A lane, chosen by partner, writes the records
+//! that were queued during its last commit in one transaction: one round trip, no timer.
+//! [`MAX_BATCH_RECORDS`] and [`MAX_BATCH_VOUCHERS`] bound a batch; [`MAX_ADMITTED`] bounds each lane's queue,
+//! so that a lane that hangs takes nothing from the others.
 //!
-//! Two lanes overlap their commits where fsync is slow. All records of a partner go through one lane: a wallet's states
-//! arrive in order, and two lanes of a node never wait for the same wallet.
+//! Two lanes overlap their commits where fsync is slow. All records of a partner go through one lane: a
+//! wallet's states arrive in order, and two lanes of a node never wait for the same wallet.
 
 mod batch;
 mod checks;
@@ -39,8 +39,9 @@ use crate::ports::record::Record;
 use crate::ports::store::{LaneStore, StoreFuture};
 use vouchsafe_domain::spans::SPANS;
 
-/// Maximum number of records of a lane in flight, from decision to verdict: a full batch at the database and one behind it.
-/// Mailboxes and lanes apply no backpressure, so this bounds all of them. Requests beyond it are rejected with 503.
+/// Maximum number of records of a lane in flight, from decision to verdict: a full batch at the database and
+/// one behind it. Mailboxes and lanes apply no backpressure, so this bounds all of them. Requests beyond it
+/// are rejected with 503.
 pub const MAX_ADMITTED: usize = 2 * MAX_BATCH_RECORDS;
 
 /// Spawns a task on the store's runtime; the task outlives every request.
@@ -67,7 +68,8 @@ impl LaneHandle {
 }
 
 impl Journal {
-    /// Starts a task for each lane. After a commit, a lane notifies `commit_notifier` of the partners with new events.
+    /// Starts a task for each lane. After a commit, a lane notifies `commit_notifier` of the partners with
+    /// new events.
     pub fn start(
         lanes: Vec<Box<dyn LaneStore>>,
         metrics: JournalMetrics,
@@ -100,7 +102,8 @@ impl Journal {
         }
     }
 
-    /// Submits a record. From here on the lane owns record, holds and ticket, even if the returned receiver is dropped.
+    /// Submits a record. From here on the lane owns record, holds and ticket, even if the returned receiver
+    /// is dropped.
     pub fn submit(
         &self,
         record: Record,
@@ -124,8 +127,8 @@ impl Journal {
         outcome
     }
 
-    /// Whether every lane can commit: none is recovering a batch with an unknown outcome, waits for a commit for seconds, or has
-    /// failed to write its last batch.
+    /// Whether every lane can commit: none is recovering a batch with an unknown outcome, waits for a commit
+    /// for seconds, or has failed to write its last batch.
     #[must_use]
     pub fn can_commit(&self) -> bool {
         self.lanes.iter().all(|lane| lane.metrics.can_commit())
@@ -137,7 +140,8 @@ impl Journal {
         self.lanes.iter().any(|lane| lane.metrics.has_committed())
     }
 
-    /// Admits a record of this partner to its lane; `None` while the lane has [`MAX_ADMITTED`] records in flight.
+    /// Admits a record of this partner to its lane; `None` while the lane has [`MAX_ADMITTED`] records in
+    /// flight.
     #[must_use]
     pub fn try_admit(&self, partner_id: PartnerId) -> Option<OwnedSemaphorePermit> {
         let admission = &self.lanes[self.lane_of(partner_id)].admission;
@@ -212,8 +216,8 @@ fn commit_span(lane: usize) -> Span {
     )
 }
 
-/// Runs a lane. After a panic the state of money in memory is not trustworthy: the process aborts, and the next start loads
-/// the committed state.
+/// Runs a lane. After a panic the state of money in memory is not trustworthy: the process aborts, and the
+/// next start loads the committed state.
 async fn run_lane(lane: Lane, superseded: Arc<watch::Sender<bool>>) {
     match AssertUnwindSafe(lane.run()).catch_unwind().await {
         Ok(Ok(())) => {}

@@ -31,8 +31,8 @@ pub struct Ticket {
 /// The outcome of a record, as its flow receives it.
 #[derive(Debug)]
 pub enum RecordOutcome {
-    /// Committed. The record is returned so that the thread that allocated it frees it: freeing another thread's memory is
-    /// slow.
+    /// Committed. The record is returned so that the thread that allocated it frees it: freeing another
+    /// thread's memory is slow.
     Committed(Box<Record>),
     /// The key already had this response.
     KeyKnown(StoredResponse),

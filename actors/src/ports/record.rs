@@ -1,7 +1,8 @@
 //! Records: everything one decision writes, and the verdict that the commit returns.
 //!
-//! A record is written completely or not at all. Its parts are plain data that map to the arrays of one statement, so a
-//! lane writes hundreds of records in one round trip. A new part is added here and to the statement.
+//! A record is written completely or not at all. Its parts are plain data that map to the arrays of one
+//! statement, so a lane writes hundreds of records in one round trip. A new part is added here and to the
+//! statement.
 
 use vouchsafe_domain::audit::AuditEntry;
 use vouchsafe_domain::cap::CapCheck;
@@ -29,8 +30,8 @@ pub struct KeyClaim {
 pub struct OrderChange {
     /// The order after the change.
     pub after: Order,
-    /// Sequence number of the order's last event when the change was decided. If the commit finds another, it writes
-    /// nothing.
+    /// Sequence number of the order's last event when the change was decided. If the commit finds another, it
+    /// writes nothing.
     pub expected_sequence: u32,
     /// Vouchers allocated to the order.
     pub issued: Vec<Allocation>,
@@ -74,7 +75,8 @@ pub struct Record {
     pub events: Option<EventBundle>,
     /// The operator's decision, for the audit log.
     pub audit_entry: Option<AuditEntry>,
-    /// The partner's caps that it must not exceed. If the commit finds that one is exceeded, it writes nothing.
+    /// The partner's caps that it must not exceed. If the commit finds that one is exceeded, it writes
+    /// nothing.
     pub caps: Vec<CapCheck>,
 }
 

@@ -1,7 +1,7 @@
 //! Storage port of the engine; the service implements it with Postgres.
 //!
-//! Every failure states whether the write may have happened. A write that the server certainly rejected is *aborted*;
-//! anything else is *unknown*, and only the lane's fence resolves it.
+//! Every failure states whether the write may have happened. A write that the server certainly rejected is
+//! *aborted*; anything else is *unknown*, and only the lane's fence resolves it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -92,8 +92,8 @@ pub trait Store: Send + Sync + 'static {
     /// [`Unavailable`]: chunks that were claimed nevertheless are returned by the next request.
     fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>>;
 
-    /// Lists the demands of other nodes for SKUs of which this node owns stock, except those that are younger than this node's
-    /// own demand for the SKU.
+    /// Lists the demands of other nodes for SKUs of which this node owns stock, except those that are younger
+    /// than this node's own demand for the SKU.
     ///
     /// # Errors
     /// [`Unavailable`].
@@ -130,7 +130,8 @@ pub trait Store: Send + Sync + 'static {
     /// [`Unavailable`].
     fn count_orders(&self, partner_id: PartnerId, limit: u32) -> StoreFuture<'_, Result<u64, Unavailable>>;
 
-    /// Reads the counters of the checks of this partner. Numbers of orders are counted up to one more than the cap.
+    /// Reads the counters of the checks of this partner. Numbers of orders are counted up to one more than
+    /// the cap.
     ///
     /// # Errors
     /// [`Unavailable`].

@@ -1,8 +1,8 @@
 //! Vendor port: vendors and purchase records, as the engine needs them; implemented by the service.
 //!
-//! A code never passes through this port. The implementation requests vouchers from the vendor, encrypts them and stores
-//! them as stock reserved for the purchase; the engine learns only what remains. Each method is a step that may be
-//! repeated.
+//! A code never passes through this port. The implementation requests vouchers from the vendor, encrypts them
+//! and stores them as stock reserved for the purchase; the engine learns only what remains. Each method is a
+//! step that may be repeated.
 
 use std::fmt;
 use std::sync::Arc;
@@ -54,7 +54,8 @@ pub enum OrderPurchases {
     Ended,
 }
 
-/// Locks of SKUs whose reserved stock this node distributes. Dropping them, or the end of the node, releases them.
+/// Locks of SKUs whose reserved stock this node distributes. Dropping them, or the end of the node, releases
+/// them.
 pub trait SkuLocks: Send {
     /// Releases the locks held so far and takes those of these SKUs. Returns the SKUs that no other node has.
     ///
@@ -137,15 +138,16 @@ pub trait Vendors: Send + Sync + 'static {
     /// [`Unavailable`].
     fn open_sku_locks(&self) -> StoreFuture<'_, Result<Box<dyn SkuLocks>, Unavailable>>;
 
-    /// Claims about `limit` waiting orders that are due, in equal shares for each SKU that they lack and at least one, so that a
-    /// backlog of one SKU delays no other. An order is due when it was accepted or changed, when a purchase of it ended, and
-    /// otherwise after a delay that grows with its age.
+    /// Claims about `limit` waiting orders that are due, in equal shares for each SKU that they lack and at
+    /// least one, so that a backlog of one SKU delays no other. An order is due when it was accepted or
+    /// changed, when a purchase of it ended, and otherwise after a delay that grows with its age.
     ///
     /// # Errors
     /// [`Unavailable`].
     fn claim_waiting_orders(&self, limit: usize) -> StoreFuture<'_, Result<Vec<WaitingOrder>, Unavailable>>;
 
-    /// Whether a vendor can be asked for something the order lacks; false if operators fulfil all of it by hand.
+    /// Whether a vendor can be asked for something the order lacks; false if operators fulfil all of it by
+    /// hand.
     ///
     /// # Errors
     /// [`Unavailable`].
@@ -167,7 +169,8 @@ pub trait Vendors: Send + Sync + 'static {
         limit: usize,
     ) -> StoreFuture<'_, Result<Vec<DuePurchase>, Unavailable>>;
 
-    /// Claims a due purchase; `None` if another node was faster. From here on the vendor may have received a request.
+    /// Claims a due purchase; `None` if another node was faster. From here on the vendor may have received a
+    /// request.
     ///
     /// # Errors
     /// [`Unavailable`].
@@ -176,12 +179,13 @@ pub trait Vendors: Send + Sync + 'static {
         purchase_id: Uuid,
     ) -> StoreFuture<'_, Result<Option<ClaimedPurchase>, Unavailable>>;
 
-    /// Sends one request to the vendor: to sell or, if it may have received one before, to report what it sold. Newly sold
-    /// vouchers are stored as stock reserved for the purchase before this returns. A forced response replaces that of a mock
-    /// vendor.
+    /// Sends one request to the vendor: to sell or, if it may have received one before, to report what it
+    /// sold. Newly sold vouchers are stored as stock reserved for the purchase before this returns. A forced
+    /// response replaces that of a mock vendor.
     ///
     /// # Errors
-    /// [`Unavailable`] if the service itself failed; a failure of the vendor is [`PurchaseRemainder::Pending`].
+    /// [`Unavailable`] if the service itself failed; a failure of the vendor is
+    /// [`PurchaseRemainder::Pending`].
     fn request_vouchers(
         &self,
         claimed: ClaimedPurchase,
@@ -204,8 +208,8 @@ pub trait Vendors: Send + Sync + 'static {
     /// [`Unavailable`].
     fn release_own_claims(&self, vendor_id: &VendorId) -> StoreFuture<'_, Result<(), Unavailable>>;
 
-    /// Ends the reservation of a purchase's unused stock: it becomes reserved for orders that wait for the SKU, or free if
-    /// there are none. Returns the SKU if any stock was left.
+    /// Ends the reservation of a purchase's unused stock: it becomes reserved for orders that wait for the
+    /// SKU, or free if there are none. Returns the SKU if any stock was left.
     ///
     /// # Errors
     /// [`Unavailable`].

@@ -1,7 +1,7 @@
 //! Procurement actor of one vendor: requests its due purchases with the vendor's concurrency.
 //!
-//! Its futures hold no state that is not stored: purchases in flight are claimed in the store, and a successor releases
-//! those claims.
+//! Its futures hold no state that is not stored: purchases in flight are claimed in the store, and a
+//! successor releases those claims.
 
 pub(super) mod message;
 #[cfg(feature = "testing")]
@@ -42,7 +42,8 @@ pub(super) struct ProcurementActor {
     store_access: StoreAccess,
     /// Maximum number of purchases in flight, as of the last poll.
     concurrency: usize,
-    /// A claim could not be released: no purchase starts until those in flight have finished and all claims are released.
+    /// A claim could not be released: no purchase starts until those in flight have finished and all claims
+    /// are released.
     has_unreleased_claim: bool,
 }
 

@@ -5,8 +5,8 @@
 //! | poller | distributes reserved stock, starts waiting orders, ends orders that cannot be filled | four times a second |
 //! | vendor actor | requests and polls purchases, with the vendor's concurrency | at each poll, and when a purchase finishes |
 //!
-//! All state is in the store. An actor that dies is restarted at the next poll and releases its claims; a node that dies
-//! leaves orders, purchases and reserved stock to the next poll of any node.
+//! All state is in the store. An actor that dies is restarted at the next poll and releases its claims; a
+//! node that dies leaves orders, purchases and reserved stock to the next poll of any node.
 
 mod actor;
 mod poll;
@@ -83,8 +83,8 @@ impl Procurement {
         flows::advance_waiting_order(&self.engine, &*self.vendors, order).await
     }
 
-    /// Advances a due purchase with this response of a mock vendor; another vendor is asked. Returns false while the purchase is
-    /// claimed, or not due.
+    /// Advances a due purchase with this response of a mock vendor; another vendor is asked. Returns false
+    /// while the purchase is claimed, or not due.
     ///
     /// # Errors
     /// [`ProcureError`]; the next poll continues.

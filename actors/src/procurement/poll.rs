@@ -1,4 +1,5 @@
-//! Procurement poller: periodically finds pending work in the store, including work left unfinished by a crash.
+//! Procurement poller: periodically finds pending work in the store, including work left unfinished by a
+//! crash.
 //!
 //! All nodes serve waiting orders at once: an order is claimed by one of them, and the reserved stock of a
 //! SKU is distributed by one at a time. They do so in rounds: each SKU gets its share of a round, so a
@@ -19,7 +20,8 @@ use vouchsafe_domain::store_error::Unavailable;
 /// Poll interval; bounds the delay before an order's purchase starts.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Number of orders per round: some tenths of a second, after which newer orders of other SKUs have their turn.
+/// Number of orders per round: some tenths of a second, after which newer orders of other SKUs have their
+/// turn.
 const ROUND_ORDERS: usize = 256;
 
 /// Number of reservations per round, in equal shares for each SKU; bounds memory.
@@ -28,7 +30,8 @@ const ROUND_RESERVATIONS: usize = 256;
 /// SKUs whose reserved stock a node distributes concurrently: one that blocks delays few others.
 const DISTRIBUTION_CONCURRENCY: usize = 8;
 
-/// How many orders advance concurrently: many share a commit, and their statements queue for the connections of jobs.
+/// How many orders advance concurrently: many share a commit, and their statements queue for the connections
+/// of jobs.
 const ORDER_CONCURRENCY: usize = 64;
 
 /// What a round has left to do.
@@ -73,9 +76,9 @@ impl Procurement {
         }
     }
 
-    /// Distributes reserved stock before it ends orders: available stock is used before anything is refunded. While another node
-    /// distributes stock of a SKU, this one may end an order that waits for it; the commit of one of them then finds the order
-    /// changed.
+    /// Distributes reserved stock before it ends orders: available stock is used before anything is refunded.
+    /// While another node distributes stock of a SKU, this one may end an order that waits for it; the commit
+    /// of one of them then finds the order changed.
     async fn poll_orders(&self) -> Infallible {
         let mut tick = interval(POLL_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,14 +1,15 @@
-//! Fair purchase queue of one vendor: an order with a hundred lines does not delay one with a single line. Pure.
+//! Fair purchase queue of one vendor: an order with a hundred lines does not delay one with a single line.
+//! Pure.
 //!
-//! The order with the fewest purchases in flight is next; among equals the one served least recently, then the one queued
-//! first.
+//! The order with the fewest purchases in flight is next; among equals the one served least recently, then
+//! the one queued first.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use vouchsafe_domain::ids::OrderId;
 
-/// Maximum number of queued purchases, many times a vendor's concurrency; what is due beyond it follows when few of them are left.
-/// Orders compete for their turns among these.
+/// Maximum number of queued purchases, many times a vendor's concurrency; what is due beyond it follows when
+/// few of them are left. Orders compete for their turns among these.
 pub const MAX_QUEUED: usize = 512;
 
 /// Below this number of queued purchases more are read, so that one that is due later has its turn soon.

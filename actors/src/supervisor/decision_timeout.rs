@@ -8,8 +8,9 @@ use tokio::time::Instant;
 
 use super::{ActorRef, MailboxSlot, Reply};
 
-/// How long a flow waits for all decisions of an order together: for other holds to settle, for an actor to restart, for
-/// stock to be claimed, for earlier orders to be counted (contract §5, design: at most 2 s, then 503).
+/// How long a flow waits for all decisions of an order together: for other holds to settle, for an actor to
+/// restart, for stock to be claimed, for earlier orders to be counted (contract §5, design: at most 2 s, then
+/// 503).
 pub const DECISION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Pause before an actor that died or could not decide is asked again; avoids a busy loop.
@@ -38,8 +39,9 @@ impl DecisionDeadline {
         }
     }
 
-    /// Asks an actor until it replies or the deadline passes. `find` looks the actor up for each attempt, since it may have
-    /// died. The reference that `find` returns keeps the actor from being evicted until it has replied.
+    /// Asks an actor until it replies or the deadline passes. `find` looks the actor up for each attempt,
+    /// since it may have died. The reference that `find` returns keeps the actor from being evicted until it
+    /// has replied.
     ///
     /// # Errors
     /// [`DecisionError`].

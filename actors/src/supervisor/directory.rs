@@ -1,8 +1,8 @@
 //! Actor directory: finds the actor of a key, starts it on first use, and replaces it after it died.
 //!
-//! Actix restarts nothing after a panic, and keeps the old state where it restarts at all. The directory therefore
-//! supervises: the next request for a dead actor starts a new one, which loads its state from the store. No map reference
-//! is held across an await, and never two at once (DashMap would deadlock).
+//! Actix restarts nothing after a panic, and keeps the old state where it restarts at all. The directory
+//! therefore supervises: the next request for a dead actor starts a new one, which loads its state from the
+//! store. No map reference is held across an await, and never two at once (DashMap would deadlock).
 
 use std::cmp::Reverse;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher, Hash};
@@ -19,12 +19,12 @@ use super::holds::OpenHolds;
 use super::metrics::{ActorDetails, ActorMetrics, ActorState, ActorStats};
 use super::spawner::Spawner;
 
-/// Maximum number of live actors of one kind: at some 4 KiB each, 400 MiB. Beyond it idle actors are evicted; they load
-/// from the store when they are needed again.
+/// Maximum number of live actors of one kind: at some 4 KiB each, 400 MiB. Beyond it idle actors are evicted;
+/// they load from the store when they are needed again.
 const MAX_ACTORS: usize = 100_000;
 
-/// At most one in this many actors is evicted at a time, least recently used first: large enough that the scan over all
-/// actors is rare, small enough that an actor which is idle for a moment stays.
+/// At most one in this many actors is evicted at a time, least recently used first: large enough that the
+/// scan over all actors is rare, small enough that an actor which is idle for a moment stays.
 const EVICTION_DIVISOR: usize = 8;
 
 /// State that the successive incarnations of an actor share.
@@ -153,7 +153,8 @@ where
         Self { capacity, ..self }
     }
 
-    /// Returns the actor of `key` and starts it if necessary; `None` if the directory is full and no actor is idle.
+    /// Returns the actor of `key` and starts it if necessary; `None` if the directory is full and no actor is
+    /// idle.
     pub fn get(&self, key: &K) -> Option<ActorRef<A>> {
         if let Some(actor) = self.find(key) {
             return Some(actor);
@@ -246,8 +247,8 @@ where
             .collect()
     }
 
-    /// Totals, and up to `limit` actors: those with the fullest mailbox, then with most messages handled, first. One pass over all
-    /// actors that keeps at most twice `limit`.
+    /// Totals, and up to `limit` actors: those with the fullest mailbox, then with most messages handled,
+    /// first. One pass over all actors that keeps at most twice `limit`.
     pub fn scan(&self, limit: usize) -> ActorScan<K> {
         let (mut busiest, mut least) = (Vec::new(), None);
         let totals = self.add_up(|key, stats, actor| {
@@ -264,7 +265,8 @@ where
         ActorScan { totals, busiest }
     }
 
-    /// The counters of one actor, without keeping it in memory; `None` if it has not run since it was last evicted.
+    /// The counters of one actor, without keeping it in memory; `None` if it has not run since it was last
+    /// evicted.
     pub fn describe(&self, key: &K) -> Option<BusyActor<K>> {
         let entry = self.actors.get(key)?;
         Some(busy_actor(key.clone(), stats_of(&entry), &entry))
@@ -317,8 +319,8 @@ where
 
 /// Whether nothing refers to the actor: no hold, no pending request, no address.
 ///
-/// In that case only the directory and the actor itself own the lineage. Nothing else can obtain it while the actor's shard
-/// of the map is locked. Removing the entry drops the last address and stops the actor.
+/// In that case only the directory and the actor itself own the lineage. Nothing else can obtain it while the
+/// actor's shard of the map is locked. Removing the entry drops the last address and stops the actor.
 fn is_idle<A: Actor>(actor: &ActorRef<A>) -> bool {
     Arc::strong_count(&actor.lineage.holds) <= 2
 }

@@ -1,5 +1,5 @@
-//! Counts the open holds of an actor over all its incarnations. A new incarnation loads its state only when no hold is
-//! open, so that what it reads from the store is complete.
+//! Counts the open holds of an actor over all its incarnations. A new incarnation loads its state only when
+//! no hold is open, so that what it reads from the store is complete.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

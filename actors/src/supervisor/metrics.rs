@@ -1,7 +1,7 @@
 //! Actor metrics: mailbox depth, handled messages, handling time, restarts and the last error.
 //!
-//! Actix does not expose the mailbox depth. Every message carries a [`MailboxSlot`], which counts the message from its
-//! creation until it is dropped, handled or not.
+//! Actix does not expose the mailbox depth. Every message carries a [`MailboxSlot`], which counts the message
+//! from its creation until it is dropped, handled or not.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};

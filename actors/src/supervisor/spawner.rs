@@ -1,4 +1,5 @@
-//! Placement of actors on threads: on arbiters in the service, on the current thread in tests with paused time.
+//! Placement of actors on threads: on arbiters in the service, on the current thread in tests with paused
+//! time.
 
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ pub enum Spawner {
     Arbiters(Arc<Arbiters>),
 }
 
-/// The threads that actors are distributed over. Threads may be added later, also to replace those that have ended.
+/// The threads that actors are distributed over. Threads may be added later, also to replace those that have
+/// ended.
 #[derive(Debug, Default)]
 pub struct Arbiters {
     handles: RwLock<Vec<ArbiterHandle>>,

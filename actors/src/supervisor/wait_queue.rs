@@ -1,8 +1,8 @@
 //! Wait queue of requests that an actor cannot decide yet. Pure.
 //!
-//! A refusal must rest on what the store said *after* the request arrived. Reads of the store are therefore numbered, and a
-//! request is confirmed by the first read that starts after it arrived and after the last change that invalidates earlier
-//! reads.
+//! A refusal must rest on what the store said *after* the request arrived. Reads of the store are therefore
+//! numbered, and a request is confirmed by the first read that starts after it arrived and after the last
+//! change that invalidates earlier reads.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,13 @@ use tokio::sync::oneshot;
 
 use super::Reply;
 
-/// Maximum number of requests waiting for one actor: four times the records that the engine admits, so honest traffic never
-/// reaches it. While no request is decided for long, it bounds the memory of requests whose callers have left.
+/// Maximum number of requests waiting for one actor: four times the records that the engine admits, so honest
+/// traffic never reaches it. While no request is decided for long, it bounds the memory of requests whose
+/// callers have left.
 const MAX_WAITING: usize = 4_096;
 
-/// Length from which the queue is swept for callers that have left, then again each time it has doubled: a sweep costs as
-/// much as the queue is long.
+/// Length from which the queue is swept for callers that have left, then again each time it has doubled: a
+/// sweep costs as much as the queue is long.
 const MIN_SWEEP_LENGTH: usize = 64;
 
 struct QueuedRequest<Q, A> {
@@ -98,8 +99,8 @@ impl<Q, A> WaitQueue<Q, A> {
         self.queue.retain(|queued| !queued.reply.is_closed());
     }
 
-    /// Retries every request in order of arrival. `decide` receives whether a read confirms the request; it returns the
-    /// reply, or `None` to keep the request waiting.
+    /// Retries every request in order of arrival. `decide` receives whether a read confirms the request; it
+    /// returns the reply, or `None` to keep the request waiting.
     pub fn retry_all(&mut self, mut decide: impl FnMut(&Q, bool) -> Option<A>) {
         for _ in 0..self.queue.len() {
             let Some(queued) = self.queue.pop_front() else {

@@ -1,6 +1,8 @@
-//! Wallet actor of one partner: serializes debits, reads the store when necessary, and keeps waiting requests.
+//! Wallet actor of one partner: serializes debits, reads the store when necessary, and keeps waiting
+//! requests.
 //!
-//! Every decision is made in a synchronous handler: an asynchronous one could interleave with other messages at its awaits.
+//! Every decision is made in a synchronous handler: an asynchronous one could interleave with other messages
+//! at its awaits.
 
 mod hold;
 pub(super) mod message;
@@ -182,7 +184,8 @@ impl WalletActor {
         });
     }
 
-    /// Reads again after a contradicting commit, or if a request that arrived after the last read started would be refused.
+    /// Reads again after a contradicting commit, or if a request that arrived after the last read started
+    /// would be refused.
     fn read_if_needed(&mut self, ctx: &mut Context<Self>) {
         let refused = |(currency, request): &(Currency, ReserveRequest)| {
             let purse = self.purses.get(currency).copied().unwrap_or_default();

@@ -38,8 +38,8 @@ impl Wallets {
     /// Holds the amount of a debit, or checks that the wallet has room for a credit.
     ///
     /// # Errors
-    /// [`DecisionError`] if the wallet could not decide in time: it is being read, other holds use its balance, or its wait
-    /// queue is full.
+    /// [`DecisionError`] if the wallet could not decide in time: it is being read, other holds use its
+    /// balance, or its wait queue is full.
     pub async fn hold(
         &self,
         partner_id: PartnerId,

@@ -1,13 +1,14 @@
-//! Purse: the spendable balance of a wallet in one currency, i.e. its newest known balance less open holds. Pure.
+//! Purse: the spendable balance of a wallet in one currency, i.e. its newest known balance less open holds.
+//! Pure.
 //!
-//! The spendable balance falls with a decision and rises only with a commit. A refusal is final only if it would hold with
-//! every open hold released.
+//! The spendable balance falls with a decision and rises only with a commit. A refusal is final only if it
+//! would hold with every open hold released.
 
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::Amount;
 
-/// Maximum balance that credits may reach, in minor units: a ninth of the range of 64 bits. The rest is headroom for
-/// concurrent credits and refunds, so that no commit fails on overflow.
+/// Maximum balance that credits may reach, in minor units: a ninth of the range of 64 bits. The rest is
+/// headroom for concurrent credits and refunds, so that no commit fails on overflow.
 pub const MAX_BALANCE: Amount = Amount::from_minor(1_000_000_000_000_000_000);
 
 /// A request to a purse. Amounts are in minor units and not negative.
@@ -139,8 +140,9 @@ impl Purse {
         self.updated_since_read = false;
     }
 
-    /// Applies the state that a read returned, even an older one than known before the read: a store that fell back is
-    /// believed. A state that a commit returned after the read started may be newer than the read.
+    /// Applies the state that a read returned, even an older one than known before the read: a store that
+    /// fell back is believed. A state that a commit returned after the read started may be newer than the
+    /// read.
     pub const fn apply_read(&mut self, read: WalletState) {
         if !self.updated_since_read || read.sequence > self.newest.sequence {
             self.newest = read;

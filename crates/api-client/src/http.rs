@@ -1,8 +1,9 @@
-//! HTTP/1.1 client for one origin over one keep-alive connection; it connects on demand and reconnects when the
-//! server closed the connection.
+//! HTTP/1.1 client for one origin over one keep-alive connection; it connects on demand and reconnects when
+//! the server closed the connection.
 //!
-//! Rule: an error states whether a byte of the request may have been sent. Only [`RequestFailure::NotSent`] may be repeated
-//! freely; after [`RequestFailure::Unknown`] a repetition under the same Idempotency-Key settles the outcome.
+//! Rule: an error states whether a byte of the request may have been sent. Only [`RequestFailure::NotSent`]
+//! may be repeated freely; after [`RequestFailure::Unknown`] a repetition under the same Idempotency-Key
+//! settles the outcome.
 //!
 //! The sending task also drives the connection, so a request needs no second task and no hand-over.
 
@@ -124,8 +125,8 @@ impl Client {
         &self.origin
     }
 
-    /// Builds and sends one request. `path` includes the prefix. Adds only `Host` and `Content-Length`; nothing is
-    /// signed.
+    /// Builds and sends one request. `path` includes the prefix. Adds only `Host` and `Content-Length`;
+    /// nothing is signed.
     ///
     /// # Errors
     /// As [`Client::send`].
@@ -148,8 +149,8 @@ impl Client {
 
     /// Sends a request and reads the whole response.
     ///
-    /// Replaces a connection that the server closed, once, if no byte of the request was sent on it. Dropping the future
-    /// drops the connection.
+    /// Replaces a connection that the server closed, once, if no byte of the request was sent on it. Dropping
+    /// the future drops the connection.
     ///
     /// # Errors
     /// [`RequestFailure::NotSent`] if no byte was sent, else [`RequestFailure::Unknown`].
@@ -264,7 +265,8 @@ async fn poll_both<T>(driver: &mut Option<HttpConnection>, exchange: impl Future
         {
             *driver = None;
         }
-        // The connection may just have delivered the response; polling now avoids another wake-up of this task.
+        // The connection may just have delivered the response; polling now avoids another wake-up of this
+        // task.
         exchange.as_mut().poll(cx)
     })
     .await

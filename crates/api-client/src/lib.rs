@@ -1,6 +1,7 @@
 //! HTTP client of the API: connection, signature, credentials, typed responses.
 //!
-//! Rule: this crate shares no code with the service, so a bug of the service cannot hide in the code that checks it.
+//! Rule: this crate shares no code with the service, so a bug of the service cannot hide in the code that
+//! checks it.
 
 pub mod origin;
 pub mod partner;

@@ -20,8 +20,8 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Parses a base URL such as `http://127.0.0.1:8080/api/v1`. TLS is not supported: the generator runs on the
-    /// machine of the service.
+    /// Parses a base URL such as `http://127.0.0.1:8080/api/v1`. TLS is not supported: the generator runs on
+    /// the machine of the service.
     ///
     /// # Errors
     /// [`UrlError`] if the URL has another form.

@@ -1,4 +1,5 @@
-//! Client of the partner API: signed writes and code reads, unsigned reads, and raw calls for tests of invalid input.
+//! Client of the partner API: signed writes and code reads, unsigned reads, and raw calls for tests of
+//! invalid input.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -110,7 +111,8 @@ impl PartnerClient {
         self.client.send(request.0).await
     }
 
-    /// Sends an unsigned `GET` for a path under the prefix, such as `/orders/ord_…` or `/products?currency=USD`.
+    /// Sends an unsigned `GET` for a path under the prefix, such as `/orders/ord_…` or
+    /// `/products?currency=USD`.
     ///
     /// # Errors
     /// [`RequestFailure`] without a complete response.
@@ -156,8 +158,8 @@ impl PartnerClient {
         self.client.call(method, &path, headers, body).await
     }
 
-    /// Sends a request with exactly these headers, for tests of invalid input. `path` includes the prefix; a header
-    /// appended twice is sent twice.
+    /// Sends a request with exactly these headers, for tests of invalid input. `path` includes the prefix; a
+    /// header appended twice is sent twice.
     ///
     /// # Errors
     /// [`RequestFailure`] without a complete response.

@@ -1,5 +1,5 @@
-//! Request signing (contract §2): API key, API secret, timestamp, and HMAC-SHA256 of timestamp ‖ method ‖ path ‖
-//! body, keyed with the API secret.
+//! Request signing (contract §2): API key, API secret, timestamp, and HMAC-SHA256 of timestamp ‖ method ‖
+//! path ‖ body, keyed with the API secret.
 //!
 //! The time is a parameter, so that tests can sign for the past and the future.
 
@@ -55,8 +55,8 @@ impl Credentials {
         })
     }
 
-    /// Signs a request at `unix_seconds`. `path` is the absolute path of the request line (`/api/v1/orders`), `body`
-    /// the exact bytes.
+    /// Signs a request at `unix_seconds`. `path` is the absolute path of the request line (`/api/v1/orders`),
+    /// `body` the exact bytes.
     #[must_use]
     pub fn sign(&self, method: &str, path: &str, body: &[u8], unix_seconds: u64) -> SignedHeaders {
         let timestamp = HeaderValue::from(unix_seconds);

@@ -1,5 +1,5 @@
-//! Typed views of API responses. They borrow from the body and skip unknown fields, so parsing an order on the hot
-//! path builds no tree.
+//! Typed views of API responses. They borrow from the body and skip unknown fields, so parsing an order on
+//! the hot path builds no tree.
 
 use std::borrow::Cow;
 

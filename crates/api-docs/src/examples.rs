@@ -22,8 +22,8 @@ pub(super) fn product_request() -> Value {
     })
 }
 
-/// The product of that definition: a field with a default needs no example of its own. `None` if the definition is not valid, which
-/// the tests of the documents do not permit.
+/// The product of that definition: a field with a default needs no example of its own. `None` if the
+/// definition is not valid, which the tests of the documents do not permit.
 pub(super) fn product() -> Option<Product> {
     let request: ProductRequest = serde_json::from_str(&product_request().to_string()).ok()?;
     let changed_at = datetime!(2026-11-20 12:00:00.123456 UTC);

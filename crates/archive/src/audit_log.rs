@@ -1,7 +1,8 @@
-//! Archive of the audit log: the checkpoints of a month with all their entries, which prove themselves without a database.
+//! Archive of the audit log: the checkpoints of a month with all their entries, which prove themselves
+//! without a database.
 //!
-//! Only reads of codes are removed: they are nearly all entries, and orders name them. What operators did stays, and with it a hash and an HMAC
-//! of the entries of the checkpoint that stay.
+//! Only reads of codes are removed: they are nearly all entries, and orders name them. What operators did
+//! stays, and with it a hash and an HMAC of the entries of the checkpoint that stay.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -41,7 +42,8 @@ struct EntryLine {
     checkpoint: i64,
     /// Outside the hash.
     partner_id: Option<Uuid>,
-    /// The JSON array that is hashed: number, microseconds since 1970, operator, action, subject, before, after, trace.
+    /// The JSON array that is hashed: number, microseconds since 1970, operator, action, subject, before,
+    /// after, trace.
     entry: String,
 }
 
@@ -58,7 +60,8 @@ pub(crate) async fn write(
     month: Month,
     directory: &Path,
 ) -> Result<Vec<ArchivedFile>, ArchiveError> {
-    // The numbers between the first checkpoints of this month and of the next. A clock that was set back moves none into another month later.
+    // The numbers between the first checkpoints of this month and of the next. A clock that was set back
+    // moves none into another month later.
     let lines = sqlx::query!(
         r#"WITH bounds AS MATERIALIZED (
             SELECT (SELECT min(c.number) FROM audit_checkpoints AS c WHERE c.at >= $1::date::timestamp AT TIME ZONE 'UTC') AS first,
@@ -200,7 +203,8 @@ impl EntryReader {
     }
 }
 
-/// Refuses the removal while an endpoint of the audit export has not got the month. An endpoint that got nothing for a month is no longer set.
+/// Refuses the removal while an endpoint of the audit export has not got the month. An endpoint that got
+/// nothing for a month is no longer set.
 pub(crate) async fn check_removable(
     connection: &mut PgConnection,
     month: Month,

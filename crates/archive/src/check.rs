@@ -50,7 +50,8 @@ pub fn list_archives(directory: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
 /// Reads an archive to its end and compares it with its manifest.
 ///
 /// # Errors
-/// [`ArchiveError::Damaged`] names the first difference; [`ArchiveError::File`] a file that is missing or cannot be read.
+/// [`ArchiveError::Damaged`] names the first difference; [`ArchiveError::File`] a file that is missing or
+/// cannot be read.
 pub fn check_archive(directory: &Path) -> Result<CheckedArchive, ArchiveError> {
     let path = directory.join(FILE_NAME);
     let text = fs::read(&path).map_err(at(&path))?;

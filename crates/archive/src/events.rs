@@ -1,6 +1,8 @@
-//! Archive of events: each partner's feed from the end of the month before to the end of the month, by numbers.
+//! Archive of events: each partner's feed from the end of the month before to the end of the month, by
+//! numbers.
 //!
-//! A feed is numbered in commit order, so a month is a range of numbers. The file of feeds has these ranges, and the removal goes by them.
+//! A feed is numbered in commit order, so a month is a range of numbers. The file of feeds has these ranges,
+//! and the removal goes by them.
 
 use std::path::Path;
 
@@ -153,7 +155,8 @@ fn parse<'a, T: Deserialize<'a>>(body: &'a str, number: i64) -> Result<T, sqlx::
         .map_err(|_| sqlx::Error::Decode(format!("cannot decode the events from number {number}").into()))
 }
 
-/// Whether something of the service still needs the events: an endpoint that has not attempted them yet, or an entry of a delivery.
+/// Whether something of the service still needs the events: an endpoint that has not attempted them yet, or
+/// an entry of a delivery.
 async fn is_needed(connection: &mut PgConnection, ranges: &[FeedRange]) -> Result<bool, sqlx::Error> {
     let (partners, up_to): (Vec<_>, Vec<_>) =
         ranges.iter().map(|range| (range.partner_id, range.up_to)).unzip();
@@ -176,7 +179,8 @@ async fn is_needed(connection: &mut PgConnection, ranges: &[FeedRange]) -> Resul
     .await
 }
 
-/// Refuses the removal while webhook deliveries of these events are not over. None begins later: events are replayed for thirty days.
+/// Refuses the removal while webhook deliveries of these events are not over. None begins later: events are
+/// replayed for thirty days.
 pub(crate) async fn check_removable(
     connection: &mut PgConnection,
     month: Month,

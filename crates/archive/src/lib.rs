@@ -1,5 +1,5 @@
-//! Archives of logs that grow: a month as gzip-compressed NDJSON with a manifest of SHA-256 hashes, and the removal of what is
-//! archived.
+//! Archives of logs that grow: a month as gzip-compressed NDJSON with a manifest of SHA-256 hashes, and the
+//! removal of what is archived.
 //!
 //! | step | what a kill after it leaves |
 //! |---|---|
@@ -9,7 +9,8 @@
 //! | its files are read back and compared with the recorded hash, then the removal is recorded | the next run continues the removal |
 //! | rows are removed, as many as the files have | the next run continues |
 //!
-//! From the moment that a removal is recorded the files are the only copy of the rows: nothing writes them again.
+//! From the moment that a removal is recorded the files are the only copy of the rows: nothing writes them
+//! again.
 
 mod audit_log;
 mod check;
@@ -81,13 +82,14 @@ pub enum ArchiveError {
     )]
     Unrecorded(PathBuf),
     #[error(
-        "{} is not the archive that this database has recorded: bring it back. Rows of the month may be removed, so it may be the only copy",
+        "{} is not the archive that this database has recorded: bring it back. Rows of the month may be \
+         removed, so it may be the only copy",
         .0.display()
     )]
     Replaced(PathBuf),
     #[error(
-        "{log} of {month} has {found} rows for {file}, and the archive has {archived}: nothing more was removed. If rows came late, move the \
-         archive away and repeat the command"
+        "{log} of {month} has {found} rows for {file}, and the archive has {archived}: nothing more was \
+         removed. If rows came late, move the archive away and repeat the command"
     )]
     RowsDiffer {
         log: &'static str,

@@ -1,4 +1,5 @@
-//! Archive of reconciliation: vendors' records of a month's days, and the counts of its orders, partners and batches.
+//! Archive of reconciliation: vendors' records of a month's days, and the counts of its orders, partners and
+//! batches.
 //!
 //! The results of days and their drifts stay: a row per vendor and day, and one per difference.
 
@@ -10,7 +11,8 @@ use crate::file::{LineWriter, copy_lines};
 use crate::manifest::{ArchivedFile, Manifest};
 use crate::{ArchiveError, Log, Month};
 
-/// Runs the code for each table: with the name of its file, the query of its rows, and the statement that removes them.
+/// Runs the code for each table: with the name of its file, the query of its rows, and the statement that
+/// removes them.
 macro_rules! for_each_table {
     ($month:expr, |$file:ident, $rows:ident, $removal:ident| $code:block) => {
         for_each_table!(@ $month, $file, $rows, $removal, $code, "vendor_records", "vendor, day, reference");

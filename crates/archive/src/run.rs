@@ -87,8 +87,8 @@ pub async fn list_recorded(options: &PgConnectOptions) -> Result<Vec<RecordedArc
     Ok(recorded)
 }
 
-/// Archives each month of a log that is past its policy into a directory of its own below `to`, the oldest first, and with a `removal` removes it
-/// from the database. `report` is called after each.
+/// Archives each month of a log that is past its policy into a directory of its own below `to`, the oldest
+/// first, and with a `removal` removes it from the database. `report` is called after each.
 ///
 /// # Errors
 /// [`ArchiveError`]: months before stay archived. A removal that has begun continues with the next call.

@@ -71,8 +71,8 @@ impl EndpointExport {
             ExportLeaseOutcome::LeasedByOther => return Ok(ExportOutcome::LeasedByOther),
             ExportLeaseOutcome::Beyond { position, newest } => {
                 return Ok(ExportOutcome::Mismatch(format!(
-                    "the endpoint has accepted checkpoint {position}, but the newest of the database is {newest}: a database user changed the table \
-                 audit_exports or removed checkpoints"
+                    "the endpoint has accepted checkpoint {position}, but the newest of the database is \
+                     {newest}: a database user changed the table audit_exports or removed checkpoints"
                 )));
             }
         };

@@ -93,8 +93,8 @@ impl FileExport {
             ExportContent::Entries => "--audit-export",
         };
         Ok(Some(format!(
-            "checkpoint {} in {file} is not that of the database: run `vouchsafe verify {option} {file}`; after a restore, begin a new \
-             file",
+            "checkpoint {} in {file} is not that of the database: run `vouchsafe verify {option} {file}`; \
+             after a restore, begin a new file",
             last.number,
             file = self.path.display()
         )))
@@ -195,7 +195,8 @@ fn find_last(tail: &[u8], is_whole: bool, content: ExportContent) -> anyhow::Res
     })
 }
 
-/// Whether a crash may have left this line: after a power failure, some file systems have zeros at the end of a file.
+/// Whether a crash may have left this line: after a power failure, some file systems have zeros at the end of
+/// a file.
 fn is_torn(line: &[u8]) -> bool {
     line.starts_with(LINE_START) || LINE_START.starts_with(line) || line.iter().all(|byte| *byte == 0)
 }
@@ -214,7 +215,8 @@ fn check_content(is_first: bool, has_entry: bool, content: ExportContent) -> any
     }
 }
 
-/// Appends the lines, or removes what was written of them: after a failed sync, the next one does not report the loss.
+/// Appends the lines, or removes what was written of them: after a failed sync, the next one does not report
+/// the loss.
 fn append(mut file: &File, lines: &[ExportLine]) -> anyhow::Result<()> {
     let length = file.metadata()?.len();
     let written = file.write_all(&to_ndjson(lines)?).and_then(|()| file.sync_data());

@@ -1,4 +1,5 @@
-//! Export of the audit log out of the database: to files of this node, and to an HTTP endpoint of the deployment.
+//! Export of the audit log out of the database: to files of this node, and to an HTTP endpoint of the
+//! deployment.
 //!
 //! All targets receive the same lines of JSON (`vouchsafe_domain::audit_export`) in order, at least once: the
 //! entries of a checkpoint, then the checkpoint, whose hash and HMAC cover them. A file continues after its

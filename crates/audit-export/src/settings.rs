@@ -24,7 +24,8 @@ pub struct AuditExportArgs {
     #[arg(long, env = "VOUCHSAFE_AUDIT_EXPORT_FILE", value_name = "FILE")]
     audit_export_file: Option<PathBuf>,
 
-    /// URL to which audit entries and their checkpoints are posted: https, or http on loopback [default: none].
+    /// URL to which audit entries and their checkpoints are posted: https, or http on loopback [default:
+    /// none].
     // Parsed later: clap's errors quote the value, which may be a URL with a password.
     #[arg(
         long,
@@ -61,7 +62,8 @@ pub(crate) struct EndpointSettings {
 }
 
 impl EndpointSettings {
-    /// The URL without the parts that may contain a credential, which can be replaced: it identifies the endpoint.
+    /// The URL without the parts that may contain a credential, which can be replaced: it identifies the
+    /// endpoint.
     pub(crate) fn address(&self) -> String {
         format!("{}{}", self.url.origin().ascii_serialization(), self.url.path())
     }
@@ -102,18 +104,20 @@ impl AuditExportArgs {
             (Some(url), Some(secret)) => (url, secret),
             (None, None) if authorization.is_none() => return Ok(None),
             (Some(_), None) => bail!(
-                "VOUCHSAFE_AUDIT_EXPORT_URL requires VOUCHSAFE_AUDIT_EXPORT_SECRET_FILE, a secret that signs what is posted; {HOW_TO_CREATE}"
+                "VOUCHSAFE_AUDIT_EXPORT_URL requires VOUCHSAFE_AUDIT_EXPORT_SECRET_FILE, a secret that \
+                 signs what is posted; {HOW_TO_CREATE}"
             ),
             (None, _) => {
                 bail!(
-                    "VOUCHSAFE_AUDIT_EXPORT_SECRET and VOUCHSAFE_AUDIT_EXPORT_AUTHORIZATION require VOUCHSAFE_AUDIT_EXPORT_URL, to which the audit log is posted"
+                    "VOUCHSAFE_AUDIT_EXPORT_SECRET and VOUCHSAFE_AUDIT_EXPORT_AUTHORIZATION require \
+                     VOUCHSAFE_AUDIT_EXPORT_URL, to which the audit log is posted"
                 )
             }
         };
         let url = Url::parse(url).ok().filter(is_secure);
         let url = url.context(
-            "VOUCHSAFE_AUDIT_EXPORT_URL: expected an https URL such as https://collector.example/vouchsafe; http is permitted to this machine \
-             only",
+            "VOUCHSAFE_AUDIT_EXPORT_URL: expected an https URL such as \
+             https://collector.example/vouchsafe; http is permitted to this machine only",
         )?;
         let Some(secret) = WebhookSecret::parse(secret) else {
             bail!("VOUCHSAFE_AUDIT_EXPORT_SECRET: expected at least 24 bytes in base64; {HOW_TO_CREATE}");
@@ -121,7 +125,8 @@ impl AuditExportArgs {
         let has_user = !url.username().is_empty() || url.password().is_some();
         if has_user && authorization.is_some() {
             bail!(
-                "VOUCHSAFE_AUDIT_EXPORT_AUTHORIZATION: VOUCHSAFE_AUDIT_EXPORT_URL has a user or a password already; remove one of them"
+                "VOUCHSAFE_AUDIT_EXPORT_AUTHORIZATION: VOUCHSAFE_AUDIT_EXPORT_URL has a user or a password \
+                 already; remove one of them"
             );
         }
         let authorization = authorization.map(HeaderValue::from_str).transpose();

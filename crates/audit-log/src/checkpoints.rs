@@ -1,13 +1,15 @@
-//! Audit checkpoints: a hash chain over the audit log, with which `verify` detects changed, removed or inserted entries.
+//! Audit checkpoints: a hash chain over the audit log, with which `verify` detects changed, removed or
+//! inserted entries.
 //!
-//! A checkpoint is the SHA-256 of the previous checkpoint's hash and of the canonical texts of the entries it lists, in id
-//! order. Checkpoints are written after the entries commit, by one node at a time, so writers of entries do not wait. Entries
-//! become visible out of id order: a checkpoint therefore lists its entries one by one, and a late entry goes into a later one.
+//! A checkpoint is the SHA-256 of the previous checkpoint's hash and of the canonical texts of the entries it
+//! lists, in id order. Checkpoints are written after the entries commit, by one node at a time, so writers of
+//! entries do not wait. Entries become visible out of id order: a checkpoint therefore lists its entries one
+//! by one, and a late entry goes into a later one.
 //!
-//! An id more than [`MAX_ID_LAG`] below the newest id in a checkpoint is either in a checkpoint or was never committed. The
-//! chain cannot detect that its newest checkpoints were removed together with their entries; therefore each is also logged, and the
-//! service exports them (`export.rs`). Each checkpoint has an HMAC under a key of the vault, so that the database alone
-//! does not suffice to compute the chain anew.
+//! An id more than [`MAX_ID_LAG`] below the newest id in a checkpoint is either in a checkpoint or was never
+//! committed. The chain cannot detect that its newest checkpoints were removed together with their entries;
+//! therefore each is also logged, and the service exports them (`export.rs`). Each checkpoint has an HMAC
+//! under a key of the vault, so that the database alone does not suffice to compute the chain anew.
 
 use sqlx::PgConnection;
 use vouchsafe_database::error::StoreError;
@@ -20,14 +22,16 @@ use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 
 use crate::{AuditActor, AuditLog, NO_STATE};
 
-/// How far the ids of visible entries can be out of order. At several thousand code retrievals per second this covers the
-/// timeouts of a statement and of an idle transaction. The invariant `audit.checkpoints` contains the same number.
+/// How far the ids of visible entries can be out of order. At several thousand code retrievals per second
+/// this covers the timeouts of a statement and of an idle transaction. The invariant `audit.checkpoints`
+/// contains the same number.
 const MAX_ID_LAG: i64 = 100_000;
 
 /// Bounds one statement to a few hundred kilobytes of text.
 const MAX_CHECKPOINT_ENTRIES: usize = 1_000;
 
-/// Key of the advisory lock that prevents two checkpoints with the same predecessor. Any otherwise unused number.
+/// Key of the advisory lock that prevents two checkpoints with the same predecessor. Any otherwise unused
+/// number.
 const CHECKPOINT_LOCK: i64 = 0x5653_7365_616c_0000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +53,8 @@ impl AuditCheckpoint {
 }
 
 impl AuditLog {
-    /// Writes a checkpoint over the oldest entries that are in none. Returns `None` if there are no such entries or if another
-    /// node is writing one.
+    /// Writes a checkpoint over the oldest entries that are in none. Returns `None` if there are no such
+    /// entries or if another node is writing one.
     ///
     /// # Errors
     /// The next call covers the same entries.
@@ -101,7 +105,8 @@ impl AuditLog {
                     .await?;
                 write_next(transaction, &mac_key).await
             });
-            // Of the other entries another node may have written a checkpoint already, while this one waited for it.
+            // Of the other entries another node may have written a checkpoint already, while this one waited
+            // for it.
             if !written?.is_some_and(|checkpoint| checkpoint.is_full()) {
                 break;
             }
@@ -152,7 +157,8 @@ pub async fn read_checkpoints(
     read_records!(connection, first, limit, "audit_checkpoints")
 }
 
-/// Reads up to `limit` records of archived checkpoints from the number `first`, oldest first: hash and HMAC of the entries that stay.
+/// Reads up to `limit` records of archived checkpoints from the number `first`, oldest first: hash and HMAC
+/// of the entries that stay.
 #[boxed]
 pub async fn read_archived_checkpoints(
     connection: &mut PgConnection,
@@ -163,7 +169,8 @@ pub async fn read_archived_checkpoints(
 }
 
 impl AuditLog {
-    /// Lists up to `limit` checkpoints with a number below `before`, newest first. With `key`, compares each with its entries.
+    /// Lists up to `limit` checkpoints with a number below `before`, newest first. With `key`, compares each
+    /// with its entries.
     #[boxed]
     pub async fn list_checkpoints(
         &self,

@@ -192,7 +192,8 @@ impl AuditLog {
         })
     }
 
-    /// Moves the position to an accepted checkpoint and prolongs the lease. Returns false if another node has taken over.
+    /// Moves the position to an accepted checkpoint and prolongs the lease. Returns false if another node has
+    /// taken over.
     ///
     /// # Errors
     /// The endpoint then receives the batch again.

@@ -1,6 +1,7 @@
 //! Audit log: actor, action, time, request, and the state before and after.
 //!
-//! Each entry commits in the transaction of its change. The recorded states have types that hold no code and no secret.
+//! Each entry commits in the transaction of its change. The recorded states have types that hold no code and
+//! no secret.
 
 #![allow(
     clippy::missing_errors_doc,
@@ -35,7 +36,8 @@ const MAX_TRANSACTION: Duration = Duration::from_mins(2);
 /// Recent changes of partners, credentials and products.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecentChanges {
-    /// The newest change older than any open transaction: no change before it appears any more. Zero if there is none.
+    /// The newest change older than any open transaction: no change before it appears any more. Zero if there
+    /// is none.
     settled: i64,
     /// Ids of the later changes, newest first.
     ids: Vec<i64>,
@@ -50,7 +52,8 @@ pub struct ChangedObjects {
 }
 
 impl RecentChanges {
-    /// The changes that a node has not applied yet, which last applied `applied`; `None` if there may be others between the two.
+    /// The changes that a node has not applied yet, which last applied `applied`; `None` if there may be
+    /// others between the two.
     #[must_use]
     pub fn unapplied(&self, applied: &Self) -> Option<Vec<i64>> {
         let is_complete = self.settled == applied.settled || applied.ids.contains(&self.settled);
@@ -59,8 +62,8 @@ impl RecentChanges {
     }
 }
 
-/// Adds an entry that concerns no partner to the open transaction of `connection`. An action is object type and verb, e.g.
-/// `product.put`; the subject is the id of the object.
+/// Adds an entry that concerns no partner to the open transaction of `connection`. An action is object type
+/// and verb, e.g. `product.put`; the subject is the id of the object.
 pub async fn write(
     connection: &mut PgConnection,
     actor: &AuditActor,
@@ -72,7 +75,8 @@ pub async fn write(
     write_of_partner(connection, actor, None, action, subject, before, after).await
 }
 
-/// Same, for an entry about a partner or one of its objects: the partner finds it, also after the object is deleted.
+/// Same, for an entry about a partner or one of its objects: the partner finds it, also after the object is
+/// deleted.
 pub async fn write_of_partner(
     connection: &mut PgConnection,
     actor: &AuditActor,
@@ -117,8 +121,9 @@ impl AuditLog {
         Self(database)
     }
 
-    /// Returns the recent changes of partners, credentials and products. Two equal results mean that nothing changed between them.
-    /// The newest id alone would not do: transactions do not commit in the order of their ids.
+    /// Returns the recent changes of partners, credentials and products. Two equal results mean that nothing
+    /// changed between them. The newest id alone would not do: transactions do not commit in the order of
+    /// their ids.
     #[boxed]
     pub async fn recent_changes(&self) -> Result<RecentChanges, StoreError> {
         let statement = sqlx::query_as!(

@@ -62,7 +62,8 @@ impl AuditLog {
         })
     }
 
-    /// Writes an entry per summary. After an error that leaves the outcome open they may exist, and be written again.
+    /// Writes an entry per summary. After an error that leaves the outcome open they may exist, and be
+    /// written again.
     #[boxed]
     pub async fn write_security_events(&self, events: Vec<SecurityEventSummary>) -> Result<(), StoreError> {
         transaction!(self.0, "security_event.write", async |transaction| {

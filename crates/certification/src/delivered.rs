@@ -1,8 +1,8 @@
 //! Repeated deliveries of events that an endpoint accepted before. Pure.
 //!
-//! Remembers the newest deliveries of this process. A forgotten one starts no trial, so it cannot fail a check. Equal
-//! results of an endpoint within a second are reported once, so that a replay of ten thousand events does not store ten
-//! thousand notes.
+//! Remembers the newest deliveries of this process. A forgotten one starts no trial, so it cannot fail a
+//! check. Equal results of an endpoint within a second are reported once, so that a replay of ten thousand
+//! events does not store ten thousand notes.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 

@@ -1,7 +1,7 @@
 //! Evaluation of a partner's observations, check by check. Pure.
 //!
-//! A partner may repeat a trial; the newest decided trial counts, until the certification is passed. Undecided trials and
-//! observations outside a trial are ignored.
+//! A partner may repeat a trial; the newest decided trial counts, until the certification is passed.
+//! Undecided trials and observations outside a trial are ignored.
 
 use std::collections::HashMap;
 
@@ -14,11 +14,12 @@ use vouchsafe_domain::ids::OrderId;
 
 use super::session::Pause;
 
-/// Within this time the same order under another key counts as a client that abandoned the first key; later it is a new
-/// order.
+/// Within this time the same order under another key counts as a client that abandoned the first key; later
+/// it is a new order.
 pub const SAME_ORDER_WINDOW: Duration = Duration::minutes(10);
 
-/// How long after its delivery the codes of an order may be fetched again: longer than any sensible polling interval.
+/// How long after its delivery the codes of an order may be fetched again: longer than any sensible polling
+/// interval.
 pub const REFETCH_WINDOW: Duration = Duration::minutes(10);
 
 /// Reason of a check that passed in a trial that is no longer stored.
@@ -33,8 +34,8 @@ struct TrialOutcome {
 
 /// Evaluates the certification by the observations until `now`, oldest first.
 ///
-/// The newest decided trial of a check counts, until all checks are passed at the same time. From then on the certification stays
-/// passed, and failed trials are warnings.
+/// The newest decided trial of a check counts, until all checks are passed at the same time. From then on the
+/// certification stays passed, and failed trials are warnings.
 #[must_use]
 pub fn evaluate(observations: &[Observation], now: OffsetDateTime) -> CertificationResult {
     let trials = Check::VARIANTS
@@ -284,7 +285,8 @@ fn webhook_test_trials(observations: &[Observation]) -> Vec<Option<TrialOutcome>
             ),
             (false, _) if is_status_class(2, wrong) => failed(
                 *at,
-                "the endpoint responded 2xx to a wrong signature: verify every signature before you respond, and respond 401 to a wrong one",
+                "the endpoint responded 2xx to a wrong signature: verify every signature before you \
+                 respond, and respond 401 to a wrong one",
             ),
             (false, _) => failed(
                 *at,

@@ -1,7 +1,7 @@
 //! In-memory queue of sandbox observations.
 //!
-//! Observing takes a mutex briefly, for an ordinary request only a read of an atomic flag; no request waits for the
-//! database. When the queue is full, the newest observation is dropped and counted.
+//! Observing takes a mutex briefly, for an ordinary request only a read of an atomic flag; no request waits
+//! for the database. When the queue is full, the newest observation is dropped and counted.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

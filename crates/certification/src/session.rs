@@ -1,4 +1,5 @@
-//! Open trials of a certification: running pauses, and wrong signatures not yet followed by a valid one. Pure.
+//! Open trials of a certification: running pauses, and wrong signatures not yet followed by a valid one.
+//! Pure.
 //!
 //! Decides which observations are worth storing, so that ordinary requests leave none. The state is advisory:
 //! evaluation tolerates lost and duplicate observations.

@@ -162,8 +162,8 @@ impl AdminClient {
         })
     }
 
-    /// Sends a request and returns the body of a successful response. The generic functions build a request and leave the rest to
-    /// others: the compiler would make a state machine of each for every operation.
+    /// Sends a request and returns the body of a successful response. The generic functions build a request
+    /// and leave the rest to others: the compiler would make a state machine of each for every operation.
     pub(super) fn call<Q, R>(
         &self,
         target: impl Into<Target<Q, R>>,
@@ -216,7 +216,8 @@ impl AdminClient {
         self.print_object(self.request(&target.into()).json(body))
     }
 
-    /// Sends a JSON body to an operation of the listener outside the admin API, and prints the resulting object.
+    /// Sends a JSON body to an operation of the listener outside the admin API, and prints the resulting
+    /// object.
     pub(super) fn send_outside_api<Q: Serialize, R>(
         &self,
         operation: operation::Operation<Q, R, ()>,

@@ -1,4 +1,5 @@
-//! `vouchsafe archive`: writes past months of logs to files and removes them from the database; checks archives without one.
+//! `vouchsafe archive`: writes past months of logs to files and removes them from the database; checks
+//! archives without one.
 
 use std::path::PathBuf;
 
@@ -137,7 +138,12 @@ pub(super) async fn run(
 async fn write(args: WriteArgs, json: bool, local_service: &LocalService) -> anyhow::Result<CommandOutput> {
     let policies = args.policies();
     if policies.is_empty() {
-        return Err(UsageError("no log has a policy: give --keep-delivery-attempts, --keep-events, --keep-audit-log or --keep-reconciliation, or set its VOUCHSAFE_KEEP_…".to_owned()).into());
+        return Err(UsageError(
+            "no log has a policy: give --keep-delivery-attempts, --keep-events, \
+            --keep-audit-log or --keep-reconciliation, or set its VOUCHSAFE_KEEP_…"
+                .to_owned(),
+        )
+        .into());
     }
     let (to, remove) = (args.to.as_path(), args.remove);
     let wrapping = args.database.load_wrapping_keys(&args.keys, local_service)?;

@@ -198,7 +198,11 @@ async fn send_and_print(
 
 fn read_credentials(path: &Path) -> anyhow::Result<Credentials> {
     let (text, exposed) = secret_file::read(path).with_context(|| {
-        format!("cannot read credentials from {}; start a sandbox to create them, or name others with --credentials", path.display())
+        format!(
+            "cannot read credentials from {}; start a sandbox to create them, or name others with \
+            --credentials",
+            path.display()
+        )
     })?;
     super::warn_of(exposed.as_ref());
     // The parser's error may quote a secret.

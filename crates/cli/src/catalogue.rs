@@ -53,8 +53,8 @@ pub enum ProductAction {
 pub struct PutProductArgs {
     #[command(flatten)]
     product: ProductRef,
-    /// The product as JSON, instead of the other options: text, @FILE, or - for standard input. The output of `product show --json`
-    /// is accepted.
+    /// The product as JSON, instead of the other options: text, @FILE, or - for standard input. The output of
+    /// `product show --json` is accepted.
     #[arg(long, value_name = "JSON", conflicts_with = "ProductRequest")]
     from: Option<String>,
     #[command(flatten)]
@@ -92,7 +92,8 @@ fn parse_product(json: &str, product: &ProductRef) -> anyhow::Result<BTreeMap<St
     let shown: Result<OrderedFields, _> = serde_json::from_str(json);
     let OrderedFields(shown) = shown.map_err(|error| {
         UsageError(format!(
-            "--from: expected a JSON object, as of `vouchsafe product show --json`: {error}. Use @FILE to read a file, - for standard input"
+            "--from: expected a JSON object, as of `vouchsafe product show --json`: {error}. Use @FILE to \
+             read a file, - for standard input"
         ))
     })?;
     let mut fields = BTreeMap::new();

@@ -28,7 +28,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 /// The certificate with which a command identifies itself to a listener that asks for one.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ClientCertificate {
-    /// PEM file with the certificate and private key for a listener that requires client certificates [default: none].
+    /// PEM file with the certificate and private key for a listener that requires client certificates
+    /// [default: none].
     #[arg(
         long,
         global = true,
@@ -141,7 +142,8 @@ pub(super) fn unreachable_error(error: &reqwest::Error, url: &str, option: &str)
             .map(|reason| format!(": {reason}"))
             .unwrap_or_default();
         return UnreachableError(format!(
-            "cannot connect to {url}{reason}. Is the service running? Start it with `vouchsafe serve`, or name another URL with {option}"
+            "cannot connect to {url}{reason}. Is the service running? Start it with `vouchsafe serve`, or \
+             name another URL with {option}"
         ));
     }
     UnreachableError(format!(

@@ -46,7 +46,8 @@ pub(super) enum ServerRole {
 }
 
 impl DatabaseArgs {
-    /// The wrapping keys of the database; `None` without a setting and without a master key in the data directory.
+    /// The wrapping keys of the database; `None` without a setting and without a master key in the data
+    /// directory.
     pub(super) fn load_wrapping_keys(
         &self,
         keys: &WrappingKeyArgs,
@@ -63,7 +64,8 @@ impl DatabaseArgs {
         keys.load(file).map_err(invalid_setting)
     }
 
-    /// Runs `work` on the database, with the HMACs of the rows that grant access. `verb` completes "cannot … the database".
+    /// Runs `work` on the database, with the HMACs of the rows that grant access. `verb` completes "cannot …
+    /// the database".
     pub(super) async fn run_with_grants<T>(
         &self,
         keys: &WrappingKeyArgs,
@@ -130,7 +132,8 @@ fn describe_failure(error: StoreError, verb: &str, which: &str) -> anyhow::Error
     let hint = match error {
         StoreError::NotWritten(_) => "",
         StoreError::Unknown(_) => {
-            "; the connection ended before the answer: if the command changes something, it may be changed, and `vouchsafe audit` shows it"
+            "; the connection ended before the answer: if the command changes something, it may be \
+             changed, and `vouchsafe audit` shows it"
         }
     };
     anyhow::Error::new(error).context(format!("cannot {verb} the database{which}{hint}"))

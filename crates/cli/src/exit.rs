@@ -1,7 +1,7 @@
 //! Exit codes, and their mapping from errors.
 //!
-//! Scripts can distinguish an error response from an unreachable service. Every error that is not certainly a usage error or
-//! an unreachable service is a failure.
+//! Scripts can distinguish an error response from an unreachable service. Every error that is not certainly a
+//! usage error or an unreachable service is a failure.
 
 use std::io;
 use std::process::ExitCode;

@@ -1,6 +1,7 @@
 //! ID arguments: their validation before a request is sent, and their placeholders in paths.
 //!
-//! Rejects IDs of another kind and malformed IDs, with a hint which command lists the right ones. The service checks the rest.
+//! Rejects IDs of another kind and malformed IDs, with a hint which command lists the right ones. The service
+//! checks the rest.
 
 use std::error::Error;
 use std::str::FromStr;

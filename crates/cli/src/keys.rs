@@ -47,7 +47,8 @@ pub enum Action {
     /// Create the next data key for codes now, before the active one reaches its age.
     #[command(after_help = examples!["vouchsafe keys create"])]
     Create(KeysArgs),
-    /// Wrap all data keys with the configured key, e.g. after a change of the master key. Refused while a live node lacks that key.
+    /// Wrap all data keys with the configured key, e.g. after a change of the master key. Refused while a
+    /// live node lacks that key.
     #[command(after_help = examples!["vouchsafe keys rotate"])]
     Rotate(KeysArgs),
     /// Let the service encrypt all codes under older data keys again, in the background.
@@ -164,8 +165,8 @@ async fn reencrypt(
     let (row, text) = match outcome {
         RequestOutcome::Requested(row) => {
             let text = format!(
-                "Requested: the service encrypts codes under data keys older than {} again. It begins a minute after that key was created; \
-                 `vouchsafe keys list` shows its progress.",
+                "Requested: the service encrypts codes under data keys older than {} again. It begins a \
+                 minute after that key was created; `vouchsafe keys list` shows its progress.",
                 row.key_id
             );
             (Some(row), text)

@@ -131,7 +131,8 @@ pub enum Command {
     /// Show traffic, the numbers of orders, payouts and changes that wait for a decision, and low stock.
     #[command(after_help = examples!["vouchsafe overview"])]
     Overview(admin::AdminOptions),
-    /// Report what may need an operator: refused requests, failing webhooks, waiting work, low stock, open drifts, restarts.
+    /// Report what may need an operator: refused requests, failing webhooks, waiting work, low stock, open
+    /// drifts, restarts.
     #[command(after_help = examples!["vouchsafe trouble --since 6h"])]
     Trouble(AdminQuery<trouble::TroubleArgs>),
     /// List live actors, the busiest first.
@@ -168,7 +169,8 @@ pub enum Command {
     Migrate(migrate::MigrateArgs),
     /// Check every invariant in the database, with the service running or stopped.
     Verify(verify::VerifyArgs),
-    /// Write past months of logs to files, list and check such archives, and remove from the database what they have.
+    /// Write past months of logs to files, list and check such archives, and remove from the database what
+    /// they have.
     #[command(after_help = examples!["vouchsafe archive list"])]
     Archive {
         #[command(subcommand)]

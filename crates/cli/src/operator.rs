@@ -1,7 +1,7 @@
 //! `vouchsafe operator`: operators, their roles, API tokens and sessions.
 //!
-//! `create --admin` and `sign-in --break-glass` work on the database instead of the operator API: they create the first operator,
-//! and let an administrator of the machine in again.
+//! `create --admin` and `sign-in --break-glass` work on the database instead of the operator API: they create
+//! the first operator, and let an administrator of the machine in again.
 
 use anyhow::bail;
 use clap::{Args, Subcommand};

@@ -46,8 +46,8 @@ impl<'de> Visitor<'de> for OrderedFieldsVisitor {
 }
 
 impl OrderedFields {
-    /// The values of these fields that are not null. `object.field` is a field of an object, `list.last.field` a field of the last
-    /// object in a list.
+    /// The values of these fields that are not null. `object.field` is a field of an object,
+    /// `list.last.field` a field of the last object in a list.
     fn cell(&self, fields: &str) -> String {
         let values = fields.split(' ').filter_map(|path| self.find(path));
         let values: Vec<_> = values.filter(|value| value != NULL).collect();
@@ -116,7 +116,8 @@ fn without_fraction(text: String) -> String {
     }
 }
 
-/// Formats an object, one field per line; nested objects are indented, and those of a list begin with a hyphen.
+/// Formats an object, one field per line; nested objects are indented, and those of a list begin with a
+/// hyphen.
 pub(super) fn format_object(body: &str) -> anyhow::Result<String> {
     if body.is_empty() {
         return Ok(String::new());
@@ -174,7 +175,8 @@ fn list_in(body: &str, field: &str) -> anyhow::Result<Vec<OrderedFields>> {
     Ok(serde_json::from_str(list.get())?)
 }
 
-/// Formats the texts in a list of an object as paragraphs, without those of objects whose field has the value.
+/// Formats the texts in a list of an object as paragraphs, without those of objects whose field has the
+/// value.
 pub(super) fn format_paragraphs(
     body: &str,
     field: &str,
@@ -195,8 +197,8 @@ pub(super) fn format_paragraphs(
     Ok(paragraphs.collect())
 }
 
-/// Formats a list as a table, with the options of the next page. A column whose value `query` names is the same in every row
-/// and is left out, except states, unless `options` choose columns.
+/// Formats a list as a table, with the options of the next page. A column whose value `query` names is the
+/// same in every row and is left out, except states, unless `options` choose columns.
 pub(super) fn format_list(
     body: &str,
     columns: &[Column],
@@ -265,7 +267,8 @@ mod tests {
     fn object_prints_one_field_per_line() {
         let body = r#"{"id":"p1","amount":90071992547409.93,"list":["a","b"],"empty":[],"none":null,"limits":{},
             "inner":{"x":25.00},"many":[{"y":1,"z":0},{"y":2}]}"#;
-        let expected = "id      p1\namount  90071992547409.93\nlist    a, b\nempty   -\nnone    -\nlimits  {}\ninner:\n  x  25.00\nmany:\n  - y  1\n    z  0\n  - y  2";
+        let expected = "id      p1\namount  90071992547409.93\nlist    a, b\nempty   -\nnone    -\nlimits  \
+            {}\ninner:\n  x  25.00\nmany:\n  - y  1\n    z  0\n  - y  2";
         assert_eq!(format_object(body).unwrap(), expected);
         assert_eq!(format_object("").unwrap(), "");
     }
@@ -337,7 +340,8 @@ mod tests {
             {"at":null,"attempts":[],"note":"a\u001b[31mb\nc\u202e"}],"has_more":false,"next_cursor":null}"#;
         assert_eq!(
             format_list(body, &columns, "", &TableOptions::default()).unwrap(),
-            "AT                    RESPONSE  NOTE\n2026-11-20T12:00:00Z  timeout   -\n-                     -         a\\u001b[31mb\\nc\\u202e"
+            "AT                    RESPONSE  NOTE\n2026-11-20T12:00:00Z  timeout   -\n-                     \
+             -         a\\u001b[31mb\\nc\\u202e"
         );
     }
 

@@ -72,7 +72,8 @@ pub enum Action {
     /// Resume a suspended partner.
     #[command(after_help = examples!["vouchsafe partner resume PARTNER_ID"])]
     Resume(PartnerRef),
-    /// Erase references, metadata, destinations and reasons of closed orders and decided payouts. This cannot be undone.
+    /// Erase references, metadata, destinations and reasons of closed orders and decided payouts. This cannot
+    /// be undone.
     #[command(after_help = examples!["vouchsafe partner erase PARTNER_ID --reason 'end of the contract'"])]
     Erase(RequestArgs<PartnerRef, PartnerErasureRequest>),
 }

@@ -38,8 +38,8 @@ pub enum Action {
 #[derive(Debug, Args)]
 #[command(mut_arg("date", |date| date.long("date")))]
 pub struct UploadArgs {
-    /// CSV file with a header (reference,product_id,denomination,currency,sold_at and optionally purchase_id); - reads
-    /// standard input.
+    /// CSV file with a header (reference,product_id,denomination,currency,sold_at and optionally
+    /// purchase_id); - reads standard input.
     file: PathBuf,
     #[command(flatten)]
     day: DayRef,

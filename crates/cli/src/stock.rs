@@ -29,7 +29,8 @@ pub enum Action {
         "vouchsafe stock import - --format ndjson --product sbx-instant --denomination 25 < vouchers.ndjson",
     ])]
     Import {
-        /// CSV file (code,pin,serial,url,expiry, in any order with a header) or NDJSON file; - reads standard input.
+        /// CSV file (code,pin,serial,url,expiry, in any order with a header) or NDJSON file; - reads standard
+        /// input.
         file: PathBuf,
         #[command(flatten)]
         query: ImportQuery,
@@ -57,8 +58,8 @@ pub enum Action {
     Void {
         #[command(flatten)]
         request: VoidRequest,
-        /// CSV or NDJSON file with the columns of an import, of which code and pin are used; without a header one code per line,
-        /// optionally with a comma and its PIN; - reads standard input. Of any length.
+        /// CSV or NDJSON file with the columns of an import, of which code and pin are used; without a header
+        /// one code per line, optionally with a comma and its PIN; - reads standard input. Of any length.
         #[arg(long, value_name = "FILE")]
         codes: Option<PathBuf>,
         /// Accept codes that look damaged by a spreadsheet, such as 6.03571E+15 or #N/A.

@@ -1,4 +1,5 @@
-//! `vouchsafe stock quarantine` and `vouchsafe stock release`: comparison of quarantined stock with files of sold vouchers.
+//! `vouchsafe stock quarantine` and `vouchsafe stock release`: comparison of quarantined stock with files of
+//! sold vouchers.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write as _};
@@ -21,14 +22,15 @@ use super::voucher_file::{parse_list, read_bytes};
 
 #[derive(Debug, Args)]
 pub struct ReleaseArgs {
-    /// The database was restored: compare with the sold vouchers, take those out of sale, and release the others.
+    /// The database was restored: compare with the sold vouchers, take those out of sale, and release the
+    /// others.
     #[arg(long, required_unless_present = "after_failover", requires = "sold")]
     after_restore: bool,
     /// Nothing was lost: a synchronous standby was promoted, or the cluster was upgraded or moved.
     #[arg(long, conflicts_with_all = ["after_restore", "sold"])]
     after_failover: bool,
-    /// CSV file with a header (code, pin, product_id, denomination, code_id, voucher_id), NDJSON file with the same fields, or
-    /// output of `GET /events`; - reads standard input. Can be repeated.
+    /// CSV file with a header (code, pin, product_id, denomination, code_id, voucher_id), NDJSON file with
+    /// the same fields, or output of `GET /events`; - reads standard input. Can be repeated.
     #[arg(long, value_name = "FILE")]
     sold: Vec<PathBuf>,
     /// Release although codes of the files are not in this database: those vouchers were imported after the
@@ -50,7 +52,8 @@ pub(super) async fn quarantine(
     let response = admin.call(QUARANTINE_STOCK, Some(request)).await?;
     admin.show(response, |_| {
         Ok(
-            "all available stock is quarantined; `vouchsafe stock levels` shows how much it is, and `vouchsafe stock release` ends it"
+            "all available stock is quarantined; `vouchsafe stock levels` shows how much it is, and \
+             `vouchsafe stock release` ends it"
                 .to_owned(),
         )
     })
@@ -78,7 +81,8 @@ pub(super) async fn release(args: ReleaseArgs, admin: &AdminClient) -> anyhow::R
             let is_named = line.voucher.voucher_id.is_some_and(|id| identified.contains(&id));
             line.is_identified() || !is_named
         });
-        // The ids begin with the time of the sale: the service searches what was sold between the first and the last of a part.
+        // The ids begin with the time of the sale: the service searches what was sold between the first and
+        // the last of a part.
         vouchers.sort_by_key(|line| (line.is_identified(), line.voucher.voucher_id));
         for (parts, part) in vouchers.chunks(MAX_CODES).enumerate() {
             if parts > 0 {
@@ -115,8 +119,9 @@ pub(super) async fn release(args: ReleaseArgs, admin: &AdminClient) -> anyhow::R
     if !absent_codes.is_empty() && !accept_absent {
         absent_codes.sort();
         bail!(
-            "UNKNOWN {}: this database has no such code, and a voucher with a mistyped code would be sold again; nothing was released. If \
-             these vouchers were imported after the backup, repeat the command with --accept-absent\n{}",
+            "UNKNOWN {}: this database has no such code, and a voucher with a mistyped code would be sold \
+             again; nothing was released. If these vouchers were imported after the backup, repeat the \
+             command with --accept-absent\n{}",
             absent_codes.len(),
             absent_codes.join("\n")
         );

@@ -1,7 +1,7 @@
 //! Tables as wide as the terminal, and as wide as they need to be where the output is no terminal.
 //!
-//! A table's columns are in the order of their importance: one that does not fit is left out. Long texts are shortened in the
-//! middle. An ID is never shortened, because it is there to be copied.
+//! A table's columns are in the order of their importance: one that does not fit is left out. Long texts are
+//! shortened in the middle. An ID is never shortened, because it is there to be copied.
 
 use std::env;
 use std::io::{self, IsTerminal as _};
@@ -9,7 +9,8 @@ use std::io::{self, IsTerminal as _};
 use unicode_width::UnicodeWidthStr as _;
 use vouchsafe_wire::column::Column;
 
-/// Width of help and paragraphs in columns of a terminal, and of tables on a terminal that does not tell its width.
+/// Width of help and paragraphs in columns of a terminal, and of tables on a terminal that does not tell its
+/// width.
 pub const MAX_WIDTH: usize = 100;
 
 const GAP: &str = "  ";

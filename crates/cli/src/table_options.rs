@@ -7,7 +7,8 @@ use vouchsafe_wire::column::Column;
 /// How a list is printed.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct TableOptions {
-    /// Columns to print, by their headings, such as `order,total`; also those that a narrow terminal leaves out.
+    /// Columns to print, by their headings, such as `order,total`; also those that a narrow terminal leaves
+    /// out.
     #[arg(long, value_name = "HEADINGS", value_delimiter = ',')]
     pub(super) columns: Vec<String>,
     /// Print the page as CSV with all columns; texts that look like formulas begin with an apostrophe.

@@ -1,6 +1,7 @@
 //! Streaming file upload with a progress bar.
 //!
-//! The file is never in memory as a whole. The bar appears on standard error if that is a terminal and `--json` is not set.
+//! The file is never in memory as a whole. The bar appears on standard error if that is a terminal and
+//! `--json` is not set.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -33,8 +33,8 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
             if let Some(argument) = &args.request.credentials {
                 if !matches!(expose(argument).as_bytes(), [b'@', ..] | b"-") {
                     print_error(
-                        "vouchsafe: warning: --credentials is visible to every user of this machine, in the list of processes; name a file: \
-                         --credentials @FILE",
+                        "vouchsafe: warning: --credentials is visible to every user of this machine, in \
+                         the list of processes; name a file: --credentials @FILE",
                     );
                 }
                 // A file ends with a line feed, which is not part of the credential.

@@ -25,7 +25,8 @@ use super::verify_checkpoints::{self, ExportedFile};
 use super::verify_grants;
 use super::{CommandOutput, LocalService};
 
-/// How often the progress is printed and the position saved. A check that is resumed repeats no more than this.
+/// How often the progress is printed and the position saved. A check that is resumed repeats no more than
+/// this.
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
@@ -39,7 +40,8 @@ pub struct VerifyArgs {
     #[arg(long)]
     verbose: bool,
 
-    /// File for the position: continue the check of this file, or begin one. Removed when the check is complete.
+    /// File for the position: continue the check of this file, or begin one. Removed when the check is
+    /// complete.
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
 
@@ -47,7 +49,8 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "FILE")]
     checkpoints: Option<PathBuf>,
 
-    /// File of audit entries and checkpoints that the service exported: check its entries, and compare the checkpoints with it.
+    /// File of audit entries and checkpoints that the service exported: check its entries, and compare the
+    /// checkpoints with it.
     #[arg(long, value_name = "FILE", conflicts_with = "checkpoints")]
     audit_export: Option<PathBuf>,
 
@@ -149,7 +152,8 @@ pub(super) async fn run(
     })
 }
 
-/// Prints until when the standby has the commits of its primary. The inner error is that of a server that is none.
+/// Prints until when the standby has the commits of its primary. The inner error is that of a server that is
+/// none.
 async fn report_replayed(options: &PgConnectOptions) -> Result<anyhow::Result<()>, StoreError> {
     let mut connection = verify::connect(options).await?;
     let progress = verify::read_standby_progress(&mut connection).await?;

@@ -25,7 +25,8 @@ pub(super) struct ExportedFile<'a> {
     pub(super) content: ExportContent,
 }
 
-/// Checks all checkpoints: their HMACs if there is a key, and their equality with those of a file, whose entries are checked, too.
+/// Checks all checkpoints: their HMACs if there is a key, and their equality with those of a file, whose
+/// entries are checked, too.
 pub(super) async fn check(
     connection: &mut PgConnection,
     key: Option<CheckpointKey>,
@@ -287,7 +288,8 @@ mod tests {
         }
     }
 
-    /// Compares the text of a file with these checkpoints. Returns what is found in the checkpoints, then in the entries.
+    /// Compares the text of a file with these checkpoints. Returns what is found in the checkpoints, then in
+    /// the entries.
     fn compare(
         file: &str,
         content: ExportContent,

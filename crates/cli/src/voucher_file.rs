@@ -1,4 +1,5 @@
-//! Lists of vouchers in files: to fulfil an order, to void, or that were sold. Read as a whole, or not at all.
+//! Lists of vouchers in files: to fulfil an order, to void, or that were sold. Read as a whole, or not at
+//! all.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;

@@ -44,8 +44,8 @@ pub enum Action {
         #[command(flatten)]
         list: ListArgs<AttemptFilter>,
     },
-    /// List deliveries that failed, wait or were replayed, newest first, with the last response or fault; --json includes all
-    /// attempts.
+    /// List deliveries that failed, wait or were replayed, newest first, with the last response or fault;
+    /// --json includes all attempts.
     #[command(after_help = examples![
         "vouchsafe webhook deliveries --status FAILED",
         "vouchsafe webhook deliveries --partner PARTNER_ID --json",

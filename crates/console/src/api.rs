@@ -1,4 +1,5 @@
-//! Port to the operator API: the console reads and changes everything through it, in the name of the signed-in operator.
+//! Port to the operator API: the console reads and changes everything through it, in the name of the
+//! signed-in operator.
 
 use std::future::Future;
 
@@ -6,8 +7,8 @@ use vouchsafe_wire::operation::Method;
 
 use crate::json::Json;
 
-/// The operator API. Its implementation carries out a request exactly as if the operator had sent it: roles, second operators,
-/// audit entries and error messages are those of the API.
+/// The operator API. Its implementation carries out a request exactly as if the operator had sent it: roles,
+/// second operators, audit entries and error messages are those of the API.
 pub trait AdminApi {
     fn call(&self, request: ApiRequest) -> impl Future<Output = ApiResponse>;
 }

@@ -1,4 +1,5 @@
-//! Fields of a form: what an input is called, and the type, bounds, choices and need that the request type gives it.
+//! Fields of a form: what an input is called, and the type, bounds, choices and need that the request type
+//! gives it.
 
 use std::borrow::Cow;
 

@@ -88,8 +88,8 @@ fn is_same_text(left: &str, right: &str) -> bool {
     left.trim().replace("\r\n", "\n") == right.trim().replace("\r\n", "\n")
 }
 
-/// The fields whose value another operator has changed since the form was shown, and that the form would change back; each with the
-/// value of now.
+/// The fields whose value another operator has changed since the form was shown, and that the form would
+/// change back; each with the value of now.
 pub(crate) fn conflicts(action: &Action, submission: &Submission, object: &Json) -> Vec<(String, String)> {
     let prefilled = fields(action).into_iter().filter(|field| field.is_prefilled);
     prefilled
@@ -124,7 +124,8 @@ pub(crate) fn request(action: &Action, params: &Params, submission: &Submission)
         body.set(name, Json::parse(json.as_bytes()));
     }
     let mut file = None;
-    // A change of some fields leaves the others as they are, also if another operator has changed them meanwhile.
+    // A change of some fields leaves the others as they are, also if another operator has changed them
+    // meanwhile.
     let is_sent = |field: &Field| {
         !is_in_path(&field.name)
             && (!matches!(action.method(), Method::Patch)
@@ -287,7 +288,8 @@ pub(crate) fn render_refusal(refusal: &Refusal) -> Markup {
                 ul { @for (field, message) in &refusal.details { li { code { (field) } ": " (message) } } }
             }
             @if refusal.code == Code::StepUpRequired.as_str() {
-                p { "Nothing was changed. Sign in in another window, then send the form from here: what you typed is kept in this page." }
+                p { "Nothing was changed. Sign in in another window, then send the form from here: what \
+                    you typed is kept in this page." }
                 p { a.button href="/sign-in/oidc?step_up=true&next=/account" target="_blank" { "Sign in again" } }
             }
             p.hint { (refusal.code) " · trace " (refusal.trace_id) }

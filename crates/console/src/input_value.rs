@@ -7,7 +7,8 @@ use vouchsafe_wire::operator::table::reader::Format;
 use crate::field::{Field, FieldKind};
 use crate::json::Json;
 
-/// The JSON of a field without parts; `None` if it is omitted. What does not parse is sent as text: the API says what it expects.
+/// The JSON of a field without parts; `None` if it is omitted. What does not parse is sent as text: the API
+/// says what it expects.
 pub(crate) fn parse(field: &Field, text: &str) -> Option<Json> {
     let as_text = || Json::Text(text.to_owned());
     let is_sent = !text.is_empty() || field.is_required || field.is_prefilled;

@@ -1,4 +1,5 @@
-//! JSON values with fields in their original order and numbers with their original digits: an amount never becomes a float.
+//! JSON values with fields in their original order and numbers with their original digits: an amount never
+//! becomes a float.
 
 use std::fmt;
 
@@ -7,7 +8,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use vouchsafe_domain::json_depth::nesting_depth;
 
-/// More than a body of the API has. Each level of a value takes a frame of the stack, and an overflow would abort the process.
+/// More than a body of the API has. Each level of a value takes a frame of the stack, and an overflow would
+/// abort the process.
 const MAX_DEPTH: usize = 32;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

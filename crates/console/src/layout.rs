@@ -82,7 +82,8 @@ pub(crate) fn render(viewer: &Viewer, path: &str, title: &str, content: &Markup)
             body {
                 a.skip href="#content" { "Skip to content" }
                 header {
-                    // Narrow windows show the navigation as a popover: it needs no script, and Escape closes it.
+                    // Narrow windows show the navigation as a popover: it needs no script, and Escape closes
+                    // it.
                     button.menu type="button" popovertarget="menu" { "Menu" }
                     a.home href="/" { "Vouchsafe" }
                     span class={ "environment " (viewer.environment) } { (viewer.environment) }

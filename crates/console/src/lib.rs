@@ -1,7 +1,8 @@
 //! The operators' console in the browser: pages and forms over the operator API.
 //!
-//! Plain functions from a request to a page, without a web framework. The console has no rights of its own: it reads and changes
-//! everything through [`AdminApi`], in the name of the signed-in operator. Pages work without script.
+//! Plain functions from a request to a page, without a web framework. The console has no rights of its own:
+//! it reads and changes everything through [`AdminApi`], in the name of the signed-in operator. Pages work
+//! without script.
 
 mod action;
 mod api;

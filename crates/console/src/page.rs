@@ -1,8 +1,9 @@
-//! Declarations of pages: what a page reads from the operator API and shows, how it filters a list, and what it changes.
+//! Declarations of pages: what a page reads from the operator API and shows, how it filters a list, and what
+//! it changes.
 //!
 //! The pages are tables like those of the command line. They take methods, paths and roles from the
-//! operations of the wire format, and what a form asks for from their request types; a test compares parameters and fields of
-//! responses with the OpenAPI document.
+//! operations of the wire format, and what a form asks for from their request types; a test compares
+//! parameters and fields of responses with the OpenAPI document.
 
 pub(crate) use vouchsafe_wire::column::{Column, col};
 use vouchsafe_wire::operator::operation::Operation;
@@ -179,7 +180,8 @@ impl Section {
         }
     }
 
-    /// A list of the API with the columns of its operation. `page` of the console shows all of it; empty if there is none.
+    /// A list of the API with the columns of its operation. `page` of the console shows all of it; empty if
+    /// there is none.
     pub(crate) const fn list(
         heading: &'static str,
         target: ApiTarget,
@@ -213,8 +215,8 @@ pub(crate) enum Source {
     },
     /// A list or object in a field of an event of the live feed. It changes each second.
     Live(&'static str),
-    /// Samples in the response's field `field`, drawn as lines over the first column. A page without script has a link to `page`
-    /// only, or their table if that is empty.
+    /// Samples in the response's field `field`, drawn as lines over the first column. A page without script
+    /// has a link to `page` only, or their table if that is empty.
     Chart {
         target: ApiTarget,
         field: &'static str,

@@ -123,7 +123,8 @@ pub async fn respond(
     }
 }
 
-/// A form whose sender is no longer signed in: it can be sent after the sign-in. Codes, secrets and files must be entered again.
+/// A form whose sender is no longer signed in: it can be sent after the sign-in. Codes, secrets and files
+/// must be entered again.
 #[must_use]
 pub fn respond_session_ended(request: Request<'_>) -> Response {
     let target = find(request.path).and_then(|target| Some((target.action?, target.params)));
@@ -231,8 +232,8 @@ async fn submit_once(
     };
     if !sent_forms.begin(form_id) {
         let refusal = local_refusal(
-            "This form was sent before, and was not sent again. Look below whether the change was made. Send the form once more only to \
-             make another change.",
+            "This form was sent before, and was not sent again. Look below whether the change was made. \
+             Send the form once more only to make another change.",
             Vec::new(),
         );
         return show_refused(api, visit, action, submission, &refusal).await;
@@ -351,14 +352,15 @@ async fn find_conflict(
         Subject::None => return None,
         Subject::Gone => {
             return Some(local_refusal(
-                "The entry is not in this list any more: another operator has changed it, or newer entries have moved it to another page. Nothing was \
-                 changed. Look at it without the filter first.",
+                "The entry is not in this list any more: another operator has changed it, or newer entries \
+                 have moved it to another page. Nothing was changed. Look at it without the filter first.",
                 Vec::new(),
             ));
         }
         Subject::Replaced => {
             return Some(local_refusal(
-                "There is an object with this ID already, which the form would replace. Change it on its own page, or choose another ID.",
+                "There is an object with this ID already, which the form would replace. Change it on its \
+                 own page, or choose another ID.",
                 Vec::new(),
             ));
         }
@@ -376,7 +378,8 @@ async fn find_conflict(
         (label, format!("is {now} now"))
     });
     Some(local_refusal(
-        "Another operator has changed this since you opened the page. Nothing was changed. Check the values and send the form again.",
+        "Another operator has changed this since you opened the page. Nothing was changed. Check the \
+         values and send the form again.",
         details.collect(),
     ))
 }

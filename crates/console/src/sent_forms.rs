@@ -7,7 +7,8 @@ use parking_lot::{Mutex, MutexGuard};
 /// More than operators send while a page stays open; the oldest are forgotten.
 const MAX_FORMS: usize = 10_000;
 
-/// The forms that this process has carried out or is carrying out. Each rendering of a form has an id of its own.
+/// The forms that this process has carried out or is carrying out. Each rendering of a form has an id of its
+/// own.
 #[derive(Debug, Default)]
 pub struct SentForms(Mutex<VecDeque<String>>);
 

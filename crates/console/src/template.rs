@@ -9,7 +9,8 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// Segment of a path whose value is missing: an empty one would be the path of another operation. No object has this name.
+/// Segment of a path whose value is missing: an empty one would be the path of another operation. No object
+/// has this name.
 const NO_NAME: &str = "-";
 
 /// Values of placeholders.

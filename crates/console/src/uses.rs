@@ -1,5 +1,5 @@
-//! What the pages use of the operator API: parameters and fields of responses. A test compares them with the OpenAPI document.
-//! Fields of bodies come from the request types themselves.
+//! What the pages use of the operator API: parameters and fields of responses. A test compares them with the
+//! OpenAPI document. Fields of bodies come from the request types themselves.
 
 use crate::live;
 use crate::page::{ApiTarget, Column, Page, Source, View};

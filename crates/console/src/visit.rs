@@ -1,4 +1,5 @@
-//! A viewer's visit to a page: its address, the message after a change, and the forms that the viewer's role permits.
+//! A viewer's visit to a page: its address, the message after a change, and the forms that the viewer's role
+//! permits.
 
 use maud::{Markup, html};
 

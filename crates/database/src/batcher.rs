@@ -1,8 +1,9 @@
 //! Request coalescing: concurrent operations of one kind share one SQL statement and one commit.
 //!
-//! A [`Batcher`] queues operations; each of its workers drains the queue, runs one statement for the whole batch, and repeats.
-//! A lone operation never waits for company. Setting up a statement costs Postgres more than one more row in it, so under
-//! load a worker pauses up to 4 ms between batches to let the queue grow. Each worker has its own connection.
+//! A [`Batcher`] queues operations; each of its workers drains the queue, runs one statement for the whole
+//! batch, and repeats. A lone operation never waits for company. Setting up a statement costs Postgres more
+//! than one more row in it, so under load a worker pauses up to 4 ms between batches to let the queue grow.
+//! Each worker has its own connection.
 //!
 //! Failure isolation: if a batch fails, each of its operations runs again alone; an operation that would
 //! block its batch is left out of it and runs alone. Counts of a failed batch fail with it: they would occupy
@@ -24,20 +25,22 @@ use super::connection_pool::{ACQUIRE_TIMEOUT, ConnectionPool, DEADLINE, PoolLimi
 use super::database::Database;
 use super::error::{StoreError, unavailable};
 
-/// A batch slower than this was waiting for CPU or disk, so larger batches pay: an idle server needs half of the time.
+/// A batch slower than this was waiting for CPU or disk, so larger batches pay: an idle server needs half of
+/// the time.
 const SLOW_BATCH: Duration = Duration::from_millis(1);
 
-/// First delay between batches, and the bound of its exponential growth. 4 ms is short compared with the response times under
-/// the load at which the delay gets there.
+/// First delay between batches, and the bound of its exponential growth. 4 ms is short compared with the
+/// response times under the load at which the delay gets there.
 const MIN_DELAY: Duration = Duration::from_millis(1);
 const MAX_DELAY: Duration = Duration::from_millis(4);
 
 /// Longer than the statement timeout of lookups and counts below.
 const LOOKUP_DEADLINE: Duration = Duration::from_secs(3);
 
-/// Settings of connections that only read. A lookup that waits for a lock gives up after a second and runs alone. Each
-/// statement is planned once: with array parameters, the server would plan it for each execution, which takes longer than the
-/// lookup. The plan consists of index probes, whatever the table sizes were at plan time.
+/// Settings of connections that only read. A lookup that waits for a lock gives up after a second and runs
+/// alone. Each statement is planned once: with array parameters, the server would plan it for each execution,
+/// which takes longer than the lookup. The plan consists of index probes, whatever the table sizes were at
+/// plan time.
 const LOOKUP_SETTINGS: [(&str, &str); 6] = [
     ("statement_timeout", "1s"),
     ("plan_cache_mode", "force_generic_plan"),
@@ -75,14 +78,16 @@ pub trait BatchOp: Clone + Send + Sync + 'static {
     /// request costs less; a second one executes while the first waits for a lock.
     const WORKERS: usize = 1;
 
-    /// Runs the whole batch and responds in its order. `Err` means that nothing was written, as far as this node knows.
+    /// Runs the whole batch and responds in its order. `Err` means that nothing was written, as far as this
+    /// node knows.
     fn execute_batch(
         self,
         pool: PgPool,
         requests: Vec<Self::Request>,
     ) -> impl Future<Output = Result<BatchResponse<Self::Response>, sqlx::Error>> + Send;
 
-    /// Runs one request from the beginning: as a batch of one, whose request has the default response if it is left out.
+    /// Runs one request from the beginning: as a batch of one, whose request has the default response if it
+    /// is left out.
     fn execute_one(
         self,
         pool: PgPool,
@@ -129,8 +134,8 @@ impl<Op: BatchOp> Clone for Batcher<Op> {
 }
 
 impl<Op: BatchOp> Batcher<Op> {
-    /// Starts the workers. They end when the last clone of the batcher is dropped. Requests that run alone use the connections
-    /// of `database`.
+    /// Starts the workers. They end when the last clone of the batcher is dropped. Requests that run alone
+    /// use the connections of `database`.
     pub fn start(database: &Database, op: &Op, kind: BatcherKind) -> Self {
         let (queue, requests) = mpsc::unbounded_channel();
         let requests = Arc::new(Mutex::new(requests));
@@ -161,8 +166,8 @@ impl<Op: BatchOp> Batcher<Op> {
         Self { queue }
     }
 
-    /// Queues a request and waits for its response. The request runs to completion even if the caller stops waiting after it
-    /// was started.
+    /// Queues a request and waits for its response. The request runs to completion even if the caller stops
+    /// waiting after it was started.
     ///
     /// # Errors
     /// [`Unavailable`] if the statement failed, or the queue has ended.
@@ -207,7 +212,8 @@ impl<Op: BatchOp> BatchWorker<Op> {
             if !batch.is_empty() {
                 self.run_batch(batch).await;
             }
-            // `try_lock` fails only while the other worker waits for the first request: the queue is empty then.
+            // `try_lock` fails only while the other worker waits for the first request: the queue is empty
+            // then.
             let queue_length = queue.try_lock().map_or(0, |queue| queue.len());
             delay = next_batch_delay(delay, started.elapsed(), queue_length, Op::MAX_BATCH);
             if queue_length > 0 {
@@ -233,7 +239,8 @@ impl<Op: BatchOp> BatchWorker<Op> {
                     }
                 }
             }
-            // The database accepts no connection: each request would find the same, after as long, if it ran alone.
+            // The database accepts no connection: each request would find the same, after as long, if it ran
+            // alone.
             Err(error) if error.is_overload() || error.is_refused() || self.kind == BatcherKind::Count => {
                 reject_all(batch, &error)
             }
@@ -251,7 +258,8 @@ impl<Op: BatchOp> BatchWorker<Op> {
     }
 }
 
-/// Doubles the delay while batches are slow and the queue is not empty, halves it otherwise. A full batch starts at once.
+/// Doubles the delay while batches are slow and the queue is not empty, halves it otherwise. A full batch
+/// starts at once.
 fn next_batch_delay(
     previous: Duration,
     duration: Duration,

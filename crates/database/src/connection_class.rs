@@ -1,7 +1,7 @@
 //! Connection classes: bulkheads between the parts of a node that wait for the database.
 //!
-//! Each class has a pool with limits of its own, so that long lists of one reader delay neither orders nor the lease. Lanes and
-//! batch workers have a connection each and belong to no pool.
+//! Each class has a pool with limits of its own, so that long lists of one reader delay neither orders nor
+//! the lease. Lanes and batch workers have a connection each and belong to no pool.
 
 use std::time::Duration;
 
@@ -98,8 +98,8 @@ impl ConnectionClass {
         }
     }
 
-    /// How statements with parameters are planned. Rare statements over many rows are planned for each execution: a plan that was
-    /// made while tables were small would scan them until the next `ANALYZE`.
+    /// How statements with parameters are planned. Rare statements over many rows are planned for each
+    /// execution: a plan that was made while tables were small would scan them until the next `ANALYZE`.
     pub const fn plan_cache_mode(self) -> &'static str {
         match self {
             Self::Jobs | Self::Operators => "force_custom_plan",

@@ -104,10 +104,12 @@ impl ConnectionPool {
         }
     }
 
-    /// Runs work on the current pool when a connection is free. At the deadline the pool is replaced and the work fails.
+    /// Runs work on the current pool when a connection is free. At the deadline the pool is replaced and the
+    /// work fails.
     ///
     /// # Errors
-    /// The error of `work`, [`StoreError::is_overload`] without a free connection, or [`StoreError::Unknown`] at the deadline.
+    /// The error of `work`, [`StoreError::is_overload`] without a free connection, or [`StoreError::Unknown`]
+    /// at the deadline.
     pub async fn run<T, F>(&self, work: impl FnOnce(PgPool) -> F + Send + 'static) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -209,7 +211,8 @@ tokio::task_local! {
     static REFUSAL: Cell<Option<sqlx::Error>>;
 }
 
-/// Ends work whose new connection is refused. The pool would repeat the attempt for as long as it waits for a connection.
+/// Ends work whose new connection is refused. The pool would repeat the attempt for as long as it waits for a
+/// connection.
 async fn until_refusal(work: BoxFuture<'static, ErasedOutcome>) -> ErasedOutcome {
     let mut work = work;
     let guarded = poll_fn(|context| match work.as_mut().poll(context) {

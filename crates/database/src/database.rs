@@ -1,11 +1,11 @@
 //! Access to the database: connection pools, session settings, and the runtime of all database work.
 //!
-//! All database work runs on a dedicated runtime: a socket dies with the runtime that opened it, and web workers have their
-//! own. Each operation is a spawned task, so a disconnected caller cancels nothing: a transaction cancelled half-way would
-//! return its connection to the pool with the transaction open.
+//! All database work runs on a dedicated runtime: a socket dies with the runtime that opened it, and web
+//! workers have their own. Each operation is a spawned task, so a disconnected caller cancels nothing: a
+//! transaction cancelled half-way would return its connection to the pool with the transaction open.
 //!
-//! Tasks are erased futures: spawn, span, deadline and permit would otherwise be compiled for each statement. A statement costs a
-//! round trip, beside which an allocation does not count.
+//! Tasks are erased futures: spawn, span, deadline and permit would otherwise be compiled for each statement.
+//! A statement costs a round trip, beside which an allocation does not count.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -91,8 +91,8 @@ impl Drop for Shared {
 }
 
 impl Database {
-    /// Creates a handle for background jobs without connecting, except to find the primary of several servers. All work runs on
-    /// `runtime`.
+    /// Creates a handle for background jobs without connecting, except to find the primary of several
+    /// servers. All work runs on `runtime`.
     pub fn new(
         servers: &Servers,
         runtime: Handle,
@@ -139,7 +139,8 @@ impl Database {
         self.shared.settings
     }
 
-    /// Options of connections to the primary without timeouts, for work that ends when another server becomes it.
+    /// Options of connections to the primary without timeouts, for work that ends when another server becomes
+    /// it.
     ///
     /// # Errors
     /// [`StoreError::NotWritten`] if no server is the primary.
@@ -164,7 +165,8 @@ impl Database {
         self.shared.servers.with_settings(SESSION_SETTINGS)
     }
 
-    /// Runs work to completion even if the caller stops waiting: it changes the database and then the copy in memory.
+    /// Runs work to completion even if the caller stops waiting: it changes the database and then the copy in
+    /// memory.
     ///
     /// # Errors
     /// The error of `work`, or [`StoreError::Unknown`] if it panics.
@@ -179,7 +181,8 @@ impl Database {
     /// Runs work on a connection of this class, as a task of the database runtime.
     ///
     /// # Errors
-    /// The error of `work`, [`StoreError::is_overload`] without a free connection, or [`StoreError::Unknown`] if it panics.
+    /// The error of `work`, [`StoreError::is_overload`] without a free connection, or [`StoreError::Unknown`]
+    /// if it panics.
     pub fn run<T, F, W>(&self, work: W) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, F, W>
     where
         T: Send + 'static,
@@ -194,7 +197,8 @@ impl Database {
     /// of the metrics and a field of its span: object and verb, as in the audit log.
     ///
     /// # Errors
-    /// [`StoreError::NotWritten`] unless the commit was sent and not confirmed, or the work panicked or reached the deadline.
+    /// [`StoreError::NotWritten`] unless the commit was sent and not confirmed, or the work panicked or
+    /// reached the deadline.
     pub fn transaction<T, W>(
         &self,
         name: &'static str,

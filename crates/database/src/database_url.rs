@@ -60,12 +60,15 @@ const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 /// Values of `target_session_attrs` that a service that writes cannot use.
 const OTHER_SESSIONS: [&str; 4] = ["any", "read-only", "standby", "prefer-standby"];
 
-/// Parses `DATABASE_URL`. Settings that it lacks come from libpq's environment variables, such as `PGSSLMODE`.
+/// Parses `DATABASE_URL`. Settings that it lacks come from libpq's environment variables, such as
+/// `PGSSLMODE`.
 ///
-/// Several servers are a list of hosts with ports, as in libpq: in the place of the host, or in the parameters `host` and `port`.
+/// Several servers are a list of hosts with ports, as in libpq: in the place of the host, or in the
+/// parameters `host` and `port`.
 ///
-/// Production takes a Unix socket or `verify-full`. Loopback is no exception: while Postgres is stopped, any local user can listen
-/// on its port and ask the service for its password, but not in the directory of its socket.
+/// Production takes a Unix socket or `verify-full`. Loopback is no exception: while Postgres is stopped, any
+/// local user can listen on its port and ask the service for its password, but not in the directory of its
+/// socket.
 ///
 /// # Errors
 /// [`DatabaseUrlError`].

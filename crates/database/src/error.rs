@@ -1,7 +1,7 @@
 //! Classification of Postgres errors: whether a write may have happened, and whether a retry can succeed.
 //!
-//! An ERROR from the server is definite: the transaction was rolled back. After FATAL, PANIC, a lost connection or a protocol
-//! error the outcome is unknown.
+//! An ERROR from the server is definite: the transaction was rolled back. After FATAL, PANIC, a lost
+//! connection or a protocol error the outcome is unknown.
 
 use std::io::{self, ErrorKind};
 
@@ -14,7 +14,8 @@ use vouchsafe_domain::store_error::{CommitError, Unavailable};
 /// operation names other errors, and what may be written in spite of one.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The last transaction of the operation was certainly not committed. Operations of several transactions say so.
+    /// The last transaction of the operation was certainly not committed. Operations of several transactions
+    /// say so.
     #[error(transparent)]
     NotWritten(sqlx::Error),
     /// The connection ended before the server had confirmed: what the operation writes may be committed.
@@ -73,7 +74,8 @@ impl StoreError {
     }
 }
 
-/// A row that grants access has no valid HMAC: it was written without the service, and is neither changed nor used.
+/// A row that grants access has no valid HMAC: it was written without the service, and is neither changed nor
+/// used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("row {id} of {table} has no valid HMAC")]
 pub struct InvalidMac {
@@ -129,11 +131,13 @@ impl From<sqlx::Error> for StoreError {
 /// Raised by `commit_batch` when the lane's generation is no longer the one it was called with.
 const FENCED: &str = "VS001";
 
-/// SQLSTATEs of a conflict with another transaction: serialization failure, deadlock, lock timeout, statement timeout.
+/// SQLSTATEs of a conflict with another transaction: serialization failure, deadlock, lock timeout, statement
+/// timeout.
 const CONTENDED: &[&str] = &["40001", "40P01", "55P03", "57014"];
 
-/// SQLSTATE classes of a temporary condition: connection exception, invalid transaction state (a standby is read-only),
-/// transaction rollback, insufficient resources, object not in prerequisite state, operator intervention, system error.
+/// SQLSTATE classes of a temporary condition: connection exception, invalid transaction state (a standby is
+/// read-only), transaction rollback, insufficient resources, object not in prerequisite state, operator
+/// intervention, system error.
 const BUSY_CLASSES: &[&str] = &["08", "25", "40", "53", "55", "57", "58"];
 
 /// Suits reads and repeatable writes.
@@ -152,12 +156,12 @@ impl From<StoreError> for sqlx::Error {
     }
 }
 
-/// Prefixes of SQLSTATEs that mean "cannot connect": connection failure, invalid login, no such database, too many
-/// connections, starting up or shutting down.
+/// Prefixes of SQLSTATEs that mean "cannot connect": connection failure, invalid login, no such database, too
+/// many connections, starting up or shutting down.
 const CONNECTION_SQLSTATES: [&str; 5] = ["08", "28", "3D", "53300", "57P"];
 
-/// Prefixes of SQLSTATEs with which a server refuses a connection, before any statement: invalid login, no such database, too many
-/// connections, starting up.
+/// Prefixes of SQLSTATEs with which a server refuses a connection, before any statement: invalid login, no
+/// such database, too many connections, starting up.
 const REFUSED: [&str; 4] = ["28", "3D", "53300", "57P03"];
 
 /// Class of SQLSTATEs about a connection.
@@ -189,7 +193,8 @@ fn statement_error(error: &sqlx::Error) -> Option<&PgDatabaseError> {
     (database_error.severity() == PgSeverity::Error).then_some(database_error)
 }
 
-/// SQLSTATE of a write on a server that is in recovery, such as a standby, or a restored server before its promotion.
+/// SQLSTATE of a write on a server that is in recovery, such as a standby, or a restored server before its
+/// promotion.
 const READ_ONLY_TRANSACTION: &str = "25006";
 
 /// Whether the server of the connection accepts no writes: the connection is as good as lost.
@@ -198,7 +203,8 @@ pub fn is_read_only(error: &sqlx::Error) -> bool {
     code.as_deref() == Some(READ_ONLY_TRANSACTION)
 }
 
-/// Whether the database may become usable soon: the port is closed, the server is starting, in recovery or out of connections.
+/// Whether the database may become usable soon: the port is closed, the server is starting, in recovery or
+/// out of connections.
 pub fn is_transient(error: &sqlx::Error) -> bool {
     match error.as_database_error() {
         Some(database_error) => database_error

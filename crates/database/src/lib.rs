@@ -1,5 +1,5 @@
-//! Access to Postgres below the statements: connections by class of work, a runtime of their own, batched statements, and what an
-//! error says about a write.
+//! Access to Postgres below the statements: connections by class of work, a runtime of their own, batched
+//! statements, and what an error says about a write.
 //!
 //! | Module | Subject |
 //! |---|---|

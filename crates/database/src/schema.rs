@@ -1,8 +1,10 @@
-//! Schema migrations, SQL functions and rights: installation (`vouchsafe migrate`) and the check before serving.
+//! Schema migrations, SQL functions and rights: installation (`vouchsafe migrate`) and the check before
+//! serving.
 //!
-//! Released migrations and functions are never edited; `migrations/released.sha256` lists them. A function whose semantics change
-//! gets a new file and name with the next version, and this program calls the new name. An older version of the program therefore
-//! still finds the functions that it calls, and changes nothing.
+//! Released migrations and functions are never edited; `migrations/released.sha256` lists them. A function
+//! whose semantics change gets a new file and name with the next version, and this program calls the new
+//! name. An older version of the program therefore still finds the functions that it calls, and changes
+//! nothing.
 //!
 //! These statements are not checked at compile time: they run on databases of any schema version.
 
@@ -64,7 +66,8 @@ const FUNCTIONS: &[(&str, &str)] = sql_functions![
     "unclaimable_stock_v1",
 ];
 
-/// Rights of the role that serves, if it exists: `vouchsafe serve` runs as neither the owner of the schema nor a superuser.
+/// Rights of the role that serves, if it exists: `vouchsafe serve` runs as neither the owner of the schema
+/// nor a superuser.
 const GRANTS: &str = include_str!("../../../migrations/grants.sql");
 
 /// Name under which the table `functions` keeps the digest of [`GRANTS`].
@@ -73,14 +76,15 @@ const GRANTS_NAME: &str = "grants.sql";
 /// The migrator would log once per migration that its table exists already.
 const NOTICES: (&str, &str) = ("client_min_messages", "warning");
 
-/// How long a migration waits for a lock. Statements of the service queue behind a waiting `ALTER TABLE`, so it gives up soon.
+/// How long a migration waits for a lock. Statements of the service queue behind a waiting `ALTER TABLE`, so
+/// it gives up soon.
 const LOCK_TIMEOUT: &str = "2s";
 
 /// Key of the advisory lock of migrations. Any otherwise unused number.
 const MIGRATION_LOCK: i64 = 0x766f_7563_6873_6166;
 
-/// `CREATE INDEX CONCURRENTLY` waits for the transactions of all other connections: a connection that waited for the advisory
-/// lock within a statement would block it for ever, so waiting polls instead.
+/// `CREATE INDEX CONCURRENTLY` waits for the transactions of all other connections: a connection that waited
+/// for the advisory lock within a statement would block it for ever, so waiting polls instead.
 const MIGRATION_LOCK_POLL: Duration = Duration::from_millis(100);
 
 /// The schema of this program.
@@ -154,7 +158,8 @@ pub async fn migrate_to(
 
 /// Runs a migration.
 async fn run(connection: &mut PgConnection, migration: &Migration) -> Result<(), sqlx::Error> {
-    // Outside a transaction, `CREATE INDEX CONCURRENTLY` blocks no statement and has to wait for running transactions.
+    // Outside a transaction, `CREATE INDEX CONCURRENTLY` blocks no statement and has to wait for running
+    // transactions.
     set_lock_timeout(connection, if migration.no_tx { "0" } else { LOCK_TIMEOUT }).await?;
     if migration.no_tx {
         drop_invalid_indexes(connection).await?;
@@ -174,7 +179,8 @@ fn statement_error(error: MigrateError) -> sqlx::Error {
     }
 }
 
-/// Drops what `CREATE INDEX CONCURRENTLY` leaves behind when it is killed: `IF NOT EXISTS` would take it for the index.
+/// Drops what `CREATE INDEX CONCURRENTLY` leaves behind when it is killed: `IF NOT EXISTS` would take it for
+/// the index.
 async fn drop_invalid_indexes(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     let invalid: Vec<String> = sqlx::query_scalar(
         "SELECT format('%I', c.relname)
@@ -199,7 +205,8 @@ async fn set_lock_timeout(connection: &mut PgConnection, lock_timeout: &str) -> 
         .map(drop)
 }
 
-/// Waits for the advisory lock of migrations. That of a killed call is free once the server has noticed the end of its connection.
+/// Waits for the advisory lock of migrations. That of a killed call is free once the server has noticed the
+/// end of its connection.
 async fn lock(connection: &mut PgConnection, report_wait: fn()) -> Result<(), sqlx::Error> {
     let mut report_wait = Some(report_wait);
     loop {
@@ -278,8 +285,8 @@ async fn has_rights(connection: &mut PgConnection) -> Result<bool, sqlx::Error> 
         .await
 }
 
-/// Compares the database with the migrations and functions of this program, without changing it. Ignores what a newer version has
-/// added, and that it lacks migrations which remove something.
+/// Compares the database with the migrations and functions of this program, without changing it. Ignores what
+/// a newer version has added, and that it lacks migrations which remove something.
 ///
 /// # Errors
 /// [`sqlx::Error`] when the database does not answer.

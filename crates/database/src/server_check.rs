@@ -1,4 +1,5 @@
-//! Check that a database can be used: a connection of one's own to Postgres, in UTF-8, with the schema `public`.
+//! Check that a database can be used: a connection of one's own to Postgres, in UTF-8, with the schema
+//! `public`.
 //!
 //! | Found | Why it is refused |
 //! |---|---|
@@ -16,18 +17,20 @@ use crate::session::open;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnsuitableDatabase {
     #[error(
-        "DATABASE_URL leads to a pooler in transaction or statement mode, such as PgBouncer with pool_mode = transaction: the service needs \
-         connections of its own; connect to Postgres directly, or with pool_mode = session"
+        "DATABASE_URL leads to a pooler in transaction or statement mode, such as PgBouncer with pool_mode \
+         = transaction: the service needs connections of its own; connect to Postgres directly, or with \
+         pool_mode = session"
     )]
     TransactionPooler,
     #[error(
-        "the database has the encoding {0}: create one with ENCODING 'UTF8', for example CREATE DATABASE vouchsafe ENCODING 'UTF8' TEMPLATE \
-         template0"
+        "the database has the encoding {0}: create one with ENCODING 'UTF8', for example CREATE DATABASE \
+         vouchsafe ENCODING 'UTF8' TEMPLATE template0"
     )]
     Encoding(String),
     #[error(
-        "the role of DATABASE_URL creates tables in {found}, and the service needs schema public: ALTER ROLE {role} IN DATABASE {database} SET \
-         search_path = public, and GRANT USAGE, CREATE ON SCHEMA public TO the owner of the database"
+        "the role of DATABASE_URL creates tables in {found}, and the service needs schema public: ALTER \
+         ROLE {role} IN DATABASE {database} SET search_path = public, and GRANT USAGE, CREATE ON SCHEMA \
+         public TO the owner of the database"
     )]
     Schema {
         /// Text for people.
@@ -43,7 +46,8 @@ impl From<UnsuitableDatabase> for sqlx::Error {
     }
 }
 
-/// Statements on two connections in turn. A pooler gives the second one the backend that the first has returned.
+/// Statements on two connections in turn. A pooler gives the second one the backend that the first has
+/// returned.
 const ROUNDS: usize = 3;
 
 /// Checks the database of these options on two connections of its own.

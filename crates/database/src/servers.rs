@@ -1,4 +1,5 @@
-//! Failover between the servers of `DATABASE_URL`: which of them is the primary, and connections that follow it.
+//! Failover between the servers of `DATABASE_URL`: which of them is the primary, and connections that follow
+//! it.
 //!
 //! | Event | Effect |
 //! |---|---|
@@ -10,7 +11,8 @@
 //! | a commit waits for a standby for ten seconds | no further connection of its kind is opened, so that commits without a client stay as few as connections |
 //! | a connection leads to another cluster or timeline than the one before, or another server is the primary | commits may be lost: a discontinuity is counted, and caches of the database are dropped |
 //!
-//! The watch exists only with several servers. Behind one address, that of a proxy, connections end when the primary changes.
+//! The watch exists only with several servers. Behind one address, that of a proxy, connections end when the
+//! primary changes.
 
 mod history;
 mod search;
@@ -120,7 +122,8 @@ impl Servers {
     /// Options of connections to the primary, for work that does not follow it to another server.
     ///
     /// # Errors
-    /// [`sqlx::Error::Io`] if no server is the primary, or the error with which all servers refuse a connection.
+    /// [`sqlx::Error::Io`] if no server is the primary, or the error with which all servers refuse a
+    /// connection.
     #[boxed]
     pub async fn find_primary(&self) -> Result<PgConnectOptions, sqlx::Error> {
         if !self.is_primary_required {
@@ -130,7 +133,8 @@ impl Servers {
         Ok(self.options[found.index].clone())
     }
 
-    /// Opens a connection to the primary. Waits for the first one, and tries a new one as soon as there is one.
+    /// Opens a connection to the primary. Waits for the first one, and tries a new one as soon as there is
+    /// one.
     ///
     /// # Errors
     /// [`sqlx::Error`] if the primary accepts no connection, is in recovery, or cannot commit.
@@ -238,8 +242,8 @@ impl Servers {
         (found.index, found.history)
     }
 
-    /// Caches are dropped before the first connection to another server, also if its timeline has the same number: two standbys that
-    /// were promoted without each other's knowledge give it to different histories.
+    /// Caches are dropped before the first connection to another server, also if its timeline has the same
+    /// number: two standbys that were promoted without each other's knowledge give it to different histories.
     fn move_to(&self, index: usize, history: History) {
         self.continuity.observe(history);
         if self.primary.borrow().index.is_some_and(|known| known != index) {

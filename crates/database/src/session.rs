@@ -1,4 +1,5 @@
-//! Connections with the settings that the service relies on, also through a pooler that drops the startup parameter `options`.
+//! Connections with the settings that the service relies on, also through a pooler that drops the startup
+//! parameter `options`.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,8 @@ pub async fn open(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Erro
     Ok(connection)
 }
 
-/// Sets what differs from the options, which a pooler in session mode may drop. It resets a connection before another client gets it.
+/// Sets what differs from the options, which a pooler in session mode may drop. It resets a connection before
+/// another client gets it.
 pub(crate) async fn apply_settings(
     connection: &mut PgConnection,
     options: &PgConnectOptions,
@@ -36,8 +38,8 @@ pub(crate) async fn apply_settings(
     .map(drop)
 }
 
-/// The settings of the startup parameter, as Postgres reads it: `-c name=value` or `--name=value`, where a backslash escapes a
-/// character. The last one of a name counts.
+/// The settings of the startup parameter, as Postgres reads it: `-c name=value` or `--name=value`, where a
+/// backslash escapes a character. The last one of a name counts.
 fn settings(options: &str) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
     let mut is_assignment = false;

@@ -66,7 +66,8 @@ pub(crate) fn erase_result<T: Send + 'static>(
     Box::pin(async move { Ok(Box::new(work.await?) as Box<dyn Any + Send>) })
 }
 
-/// Commits if the work succeeds. Only a failed commit leaves the outcome open: before it, the end of the connection rolls back.
+/// Commits if the work succeeds. Only a failed commit leaves the outcome open: before it, the end of the
+/// connection rolls back.
 pub(crate) async fn run(pool: PgPool, work: ErasedTransactionWork) -> ErasedOutcome {
     let mut transaction = Transaction {
         inner: pool.begin().await.map_err(StoreError::NotWritten)?,

@@ -1,7 +1,7 @@
 //! IP allowlist of a partner or credential.
 //!
-//! An empty list admits no address. IPv4-mapped IPv6 (`::ffff:a.b.c.d`) counts as IPv4, in addresses and in networks;
-//! other IPv6 networks, even `::/0`, never contain an IPv4 address.
+//! An empty list admits no address. IPv4-mapped IPv6 (`::ffff:a.b.c.d`) counts as IPv4, in addresses and in
+//! networks; other IPv6 networks, even `::/0`, never contain an IPv4 address.
 
 mod arguments;
 

@@ -15,8 +15,9 @@ use crate::labels::labels;
 
 labels! {
     /// A permission of a credential. Each authenticated route of the partner API requires one.
-    pub enum ApiScope: "lowercase", "`orders`: place and cancel orders. `codes`: retrieve voucher codes. `read`: all other reads. \
-        `payouts`: request and cancel payouts. `webhooks`: change, test and replay webhook endpoints. `credentials`: rotate the credential itself." {
+    pub enum ApiScope: "lowercase", "`orders`: place and cancel orders. `codes`: retrieve voucher codes. \
+        `read`: all other reads. `payouts`: request and cancel payouts. `webhooks`: change, test and \
+        replay webhook endpoints. `credentials`: rotate the credential itself." {
         Orders,
         Codes,
         Read,

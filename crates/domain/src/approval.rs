@@ -14,7 +14,8 @@ pub enum OtherCurrencies {
     NoApproval,
 }
 
-/// Conditions under which an order of a partner needs approval; any one of them is enough. The default requires none.
+/// Conditions under which an order of a partner needs approval; any one of them is enough. The default
+/// requires none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ApprovalRule {
     /// The order total exceeds this threshold of its currency, in minor units.
@@ -31,7 +32,8 @@ impl ApprovalRule {
         self.first_orders > 0
     }
 
-    /// Whether an order of `total` needs approval. `earlier_orders: None` counts as the partner's first order.
+    /// Whether an order of `total` needs approval. `earlier_orders: None` counts as the partner's first
+    /// order.
     #[must_use]
     pub fn is_triggered_by(&self, total: Money, earlier_orders: Option<u64>) -> bool {
         let by_amount = match self.amount_over.get(&total.currency) {

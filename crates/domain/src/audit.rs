@@ -1,7 +1,7 @@
 //! Audit entries of operator decisions, written in the same commit as the decision.
 //!
-//! An entry holds states and amounts before and after. No type here has a field that could hold a code or a payout
-//! destination.
+//! An entry holds states and amounts before and after. No type here has a field that could hold a code or a
+//! payout destination.
 
 use serde::Serialize;
 

@@ -1,4 +1,5 @@
-//! Names of audited actions. They are stored, and readers of the audit trail filter by them, so a name never changes.
+//! Names of audited actions. They are stored, and readers of the audit trail filter by them, so a name never
+//! changes.
 
 use strum::IntoStaticStr;
 
@@ -53,7 +54,8 @@ pub enum AuditAction {
     ReadPayout,
     #[strum(serialize = "payout.erase")]
     ErasePayout,
-    /// Personal data of the partner's orders and payouts. The name is no `partner.`: what nodes hold of the partner stays as it is.
+    /// Personal data of the partner's orders and payouts. The name is no `partner.`: what nodes hold of the
+    /// partner stays as it is.
     #[strum(serialize = "personal_data.erase")]
     ErasePersonalData,
     #[strum(serialize = "purchase.end")]

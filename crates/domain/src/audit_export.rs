@@ -89,7 +89,8 @@ pub fn checkpoint_hash(previous: Option<&CheckpointRecord>, entries: &[AuditRow]
     hex::encode(hash.finalize())
 }
 
-/// The text of an entry that is hashed: an array as Postgres formats `jsonb`. `audit_entry_text_v1` in the database is the same.
+/// The text of an entry that is hashed: an array as Postgres formats `jsonb`. `audit_entry_text_v1` in the
+/// database is the same.
 fn canonical_text(entry: &AuditRow) -> String {
     let micros = entry.at.unix_timestamp_nanos() / 1_000;
     let text = |text: &str| Value::from(text).to_string();

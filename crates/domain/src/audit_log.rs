@@ -12,7 +12,8 @@ use crate::ids::PartnerId;
 use crate::money::{Amount, Currency};
 use crate::period::Period;
 
-/// The actor of an audited write and its request. Operators' writes need one, and so do partners' changes of access.
+/// The actor of an audited write and its request. Operators' writes need one, and so do partners' changes of
+/// access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditActor {
     /// An operator's name, a partner's id, `service` or `command-line`.
@@ -99,7 +100,8 @@ pub struct CheckpointRow {
     pub newest_audit_id: i64,
     /// SHA-256 of the hash before and of the entries, in hexadecimal digits.
     pub hash: String,
-    /// Whether the entries are as they were, and the service has written the checkpoint. Null without `check`.
+    /// Whether the entries are as they were, and the service has written the checkpoint. Null without
+    /// `check`.
     #[schema(required)]
     pub is_intact: Option<bool>,
 }

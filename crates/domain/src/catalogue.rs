@@ -106,7 +106,8 @@ impl Catalogue {
         self.products.get(product_id)
     }
 
-    /// Whether the case of a product's codes counts by default: as it is, or as with other products of the brand.
+    /// Whether the case of a product's codes counts by default: as it is, or as with other products of the
+    /// brand.
     #[must_use]
     pub fn code_case_of(&self, product_id: &ProductId, brand: &str) -> CodeCase {
         let key = |product: &Product| product.code_scope().brand_key();

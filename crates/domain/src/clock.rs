@@ -1,7 +1,8 @@
 //! Clock abstraction: wall-clock and monotonic time as a parameter, so that tests control both.
 //!
-//! Timestamps are truncated to microseconds before they enter a record: Postgres stores no more, and a GET must return the
-//! bytes of the POST. Leases and retention use the database's clock or the monotonic clock, never the wall clock.
+//! Timestamps are truncated to microseconds before they enter a record: Postgres stores no more, and a GET
+//! must return the bytes of the POST. Leases and retention use the database's clock or the monotonic clock,
+//! never the wall clock.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use time::OffsetDateTime;
 
 /// A source of wall-clock and monotonic time.
 pub trait Clock: Send + Sync + 'static {
-    /// The current UTC time, truncated to microseconds. It may jump: use it for display and for expiry by date only.
+    /// The current UTC time, truncated to microseconds. It may jump: use it for display and for expiry by
+    /// date only.
     fn now(&self) -> OffsetDateTime;
 
     /// Time since an arbitrary start; never decreases.

@@ -1,6 +1,8 @@
-//! Escaping of control, bidirectional and invisible characters, which deceive the reader of a terminal or page.
+//! Escaping of control, bidirectional and invisible characters, which deceive the reader of a terminal or
+//! page.
 
-/// Whether a terminal or browser obeys the character or shows nothing: terminal escapes, marks of direction, invisible characters.
+/// Whether a terminal or browser obeys the character or shows nothing: terminal escapes, marks of direction,
+/// invisible characters.
 #[must_use]
 pub fn is_deceptive(c: char) -> bool {
     c.is_control()
@@ -24,7 +26,8 @@ pub fn escape_value(text: &str) -> String {
     escape(text, |_| false)
 }
 
-/// Escapes output of several lines, such as a table. The escapes are those of JSON strings: JSON text keeps its meaning.
+/// Escapes output of several lines, such as a table. The escapes are those of JSON strings: JSON text keeps
+/// its meaning.
 #[must_use]
 pub fn escape_output(text: &str) -> String {
     escape(text, |c| matches!(c, '\n' | '\t'))

@@ -236,14 +236,15 @@ pub struct DeliveryUpdate {
     pub order_id: OrderId,
     /// Failed attempts so far.
     pub attempts: u32,
-    /// The replay count that this update refers to. An update with an older count does not apply to a later replay.
+    /// The replay count that this update refers to. An update with an older count does not apply to a later
+    /// replay.
     pub replays: u32,
     pub outcome: DeliveryOutcome,
 }
 
 impl DeliveryUpdate {
-    /// Whether this update keeps `delivery` waiting: it is of the same order, earlier, and itself waits for an attempt. The
-    /// page that `delivery` came with may have been read before this update was written.
+    /// Whether this update keeps `delivery` waiting: it is of the same order, earlier, and itself waits for
+    /// an attempt. The page that `delivery` came with may have been read before this update was written.
     #[must_use]
     pub fn is_blocking(&self, delivery: &QueuedDelivery) -> bool {
         self.order_id == delivery.order_id

@@ -1,7 +1,7 @@
 //! Event payloads (envelopes), expanded from the compact row that the commit wrote.
 //!
-//! A payload is frozen at emission and nothing is looked up later, so every attempt and the event feed send the same
-//! content. No type here has a field that could hold a code.
+//! A payload is frozen at emission and nothing is looked up later, so every attempt and the event feed send
+//! the same content. No type here has a field that could hold a code.
 
 mod schema;
 
@@ -20,8 +20,9 @@ use super::product::ProductId;
 
 pub use self::schema::Event;
 
-/// Maximum vouchers that an event of an order lists. With the longest product ids and metadata, the event stays below 100,000 bytes,
-/// and so below the body limit that receivers have by default (102,400 bytes in Express).
+/// Maximum vouchers that an event of an order lists. With the longest product ids and metadata, the event
+/// stays below 100,000 bytes, and so below the body limit that receivers have by default (102,400 bytes in
+/// Express).
 pub const MAX_EVENT_VOUCHERS: usize = 300;
 
 /// An event, as webhooks and the event feed deliver it.
@@ -173,7 +174,8 @@ impl EventBundle {
         self.step_at(index).map(|(step, _)| EventKind::of(step))
     }
 
-    /// The payload of the event at `index` in the bundle; `None` past its end, and where the row is incomplete.
+    /// The payload of the event at `index` in the bundle; `None` past its end, and where the row is
+    /// incomplete.
     #[must_use]
     pub fn data(&self, index: u32) -> Option<EventData> {
         let (step, offset) = self.step_at(index)?;

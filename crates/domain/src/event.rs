@@ -1,6 +1,7 @@
 //! Order events in compact form: one row per commit and order, expanded into payloads when it is read.
 //!
-//! A bundle holds the order as it was at emission and is never updated. No type here has a field that could hold a code.
+//! A bundle holds the order as it was at emission and is never updated. No type here has a field that could
+//! hold a code.
 
 use std::sync::Arc;
 
@@ -81,8 +82,8 @@ pub struct VoucherSnapshot {
     pub expiry: Option<i32>,
 }
 
-/// The events of one commit about one order, with a snapshot of the order. Serialized keys are short: there is a row per
-/// order.
+/// The events of one commit about one order, with a snapshot of the order. Serialized keys are short: there
+/// is a row per order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventBundle {
     /// Stored in a column of its own.
@@ -153,7 +154,8 @@ impl EventBundle {
         Self::for_changed_order(order, 1, steps)
     }
 
-    /// The events of a changed order. `first_sequence` is the sequence number of the first of them within the order.
+    /// The events of a changed order. `first_sequence` is the sequence number of the first of them within the
+    /// order.
     #[must_use]
     pub fn for_changed_order(order: &Order, first_sequence: u32, steps: Vec<EventStep>) -> Self {
         Self {

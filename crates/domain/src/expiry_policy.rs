@@ -8,8 +8,8 @@ use crate::product::{ExpiryKind, ExpiryPolicy};
 
 /// The last valid day of a voucher issued on this day, by the product's policy; `None` if it never expires.
 ///
-/// Adding months keeps the day of the month, or takes the last day of a shorter month. An invalid policy value, which
-/// is rejected when a product is put, counts as no expiry.
+/// Adding months keeps the day of the month, or takes the last day of a shorter month. An invalid policy
+/// value, which is rejected when a product is put, counts as no expiry.
 #[must_use]
 pub fn last_valid_day(policy: &ExpiryPolicy, issued: Date) -> Option<Date> {
     let value = policy.value.as_ref()?;

@@ -1,7 +1,8 @@
 //! Policy for texts that are an identity: codes, PINs, serials, references, batches, brands, ids.
 //!
-//! Two spellings that look the same are the same identity. A text is trimmed, has no character that a reader cannot see, and is in
-//! Unicode normalization form C. Spreadsheets, mail clients and chat programs add such characters to a text that is pasted.
+//! Two spellings that look the same are the same identity. A text is trimmed, has no character that a reader
+//! cannot see, and is in Unicode normalization form C. Spreadsheets, mail clients and chat programs add such
+//! characters to a text that is pasted.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,10 +12,12 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quic
 
 use crate::deceptive::is_deceptive;
 
-/// Pattern of a text without the characters that identifiers must not have, for JSON Schema. White space at the ends is trimmed.
+/// Pattern of a text without the characters that identifiers must not have, for JSON Schema. White space at
+/// the ends is trimmed.
 pub const IDENTIFIER_PATTERN: &str = r"^[^\u0000-\u001f\u007f-\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff]*$";
 
-/// A character that an identifier must not have, and where it is. Says nothing about the rest of the text, which may be a code.
+/// A character that an identifier must not have, and where it is. Says nothing about the rest of the text,
+/// which may be a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub struct ForbiddenCharacter {
     character: char,
@@ -45,8 +48,8 @@ impl fmt::Display for ForbiddenCharacter {
 /// Trims a text, checks it and normalizes it to form C.
 ///
 /// # Errors
-/// [`ForbiddenCharacter`] for the first control, bidirectional or invisible character, also for white space that only looks like a
-/// space.
+/// [`ForbiddenCharacter`] for the first control, bidirectional or invisible character, also for white space
+/// that only looks like a space.
 pub fn normalize(text: &str) -> Result<Cow<'_, str>, ForbiddenCharacter> {
     let text = text.trim();
     if let Some((index, character)) = text.chars().enumerate().find(|(_, c)| is_forbidden(*c)) {
@@ -58,7 +61,8 @@ pub fn normalize(text: &str) -> Result<Cow<'_, str>, ForbiddenCharacter> {
     Ok(compose(text))
 }
 
-/// The identity that a text names, for a filter or a comparison: without the characters that it must not have, in form C.
+/// The identity that a text names, for a filter or a comparison: without the characters that it must not
+/// have, in form C.
 #[must_use]
 pub fn normalize_stored(text: &str) -> Cow<'_, str> {
     let text = text.trim();
@@ -78,7 +82,8 @@ pub fn deserialize_filter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     Ok(text.map(|text| normalize_stored(&text).into_owned()))
 }
 
-/// The text in form C. A copy has its final capacity from the start: growing would leave parts of a code in memory.
+/// The text in form C. A copy has its final capacity from the start: growing would leave parts of a code in
+/// memory.
 fn compose(text: &str) -> Cow<'_, str> {
     if text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes {
         return Cow::Borrowed(text);

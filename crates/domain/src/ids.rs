@@ -1,11 +1,13 @@
 //! Prefixed ids that sort by creation time.
 //!
-//! Internally and in the database an id is 16 bytes (UUID version 7). On the wire it is a prefix and 32 lower-case hex
-//! digits, e.g. `ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f` (contract: "ids carry a prefix and sort by time").
+//! Internally and in the database an id is 16 bytes (UUID version 7). On the wire it is a prefix and 32
+//! lower-case hex digits, e.g. `ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f` (contract: "ids carry a prefix and sort
+//! by time").
 //!
-//! The id of an order or a delivery attempt contains its time to the microsecond. A period of them is therefore an exact range of
-//! the primary key, and no index on the time is needed. The debit of an order has the order's 16 bytes as its id: the primary
-//! key of the ledger finds it, and rejects a second debit of the order.
+//! The id of an order or a delivery attempt contains its time to the microsecond. A period of them is
+//! therefore an exact range of the primary key, and no index on the time is needed. The debit of an order has
+//! the order's 16 bytes as its id: the primary key of the ledger finds it, and rejects a second debit of the
+//! order.
 
 use std::fmt;
 use std::str::FromStr;
@@ -167,8 +169,8 @@ impl AttemptId {
     }
 }
 
-/// Mask of the bits that offset a partner's event numbers within its event ids, so that events of different partners in one
-/// commit get different ids. The bit left out keeps the sum from overflowing.
+/// Mask of the bits that offset a partner's event numbers within its event ids, so that events of different
+/// partners in one commit get different ids. The bit left out keeps the sum from overflowing.
 const NUMBER_BASE: u64 = (1 << 61) - 1;
 
 impl EventId {
@@ -179,8 +181,8 @@ impl EventId {
         Self(uuid_v7_at(at, low.to_be_bytes()))
     }
 
-    /// The event number encoded in this id, if it can be an id of this partner. Either that event has this id, or no event
-    /// has.
+    /// The event number encoded in this id, if it can be an id of this partner. Either that event has this
+    /// id, or no event has.
     #[must_use]
     pub fn number(self, partner_id: PartnerId) -> Option<i64> {
         let (_, low) = self.0.as_u64_pair();
@@ -201,8 +203,8 @@ impl TransactionId {
     }
 }
 
-/// Builds a UUID version 7 whose 12 bits below the millisecond hold the microseconds (RFC 9562, 6.2, method 3), so that ids
-/// sort by time. Times before 1970 count as 1970.
+/// Builds a UUID version 7 whose 12 bits below the millisecond hold the microseconds (RFC 9562, 6.2, method
+/// 3), so that ids sort by time. Times before 1970 count as 1970.
 fn uuid_v7_at(at: OffsetDateTime, random: [u8; 8]) -> Uuid {
     let micros = (at.unix_timestamp_nanos() / 1_000)
         .clamp(0, MAX_MICROS)

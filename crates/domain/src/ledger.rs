@@ -50,7 +50,8 @@ pub struct Movement {
     pub payout_id: Option<PayoutId>,
     /// The operator's or partner's reference.
     pub reference: Option<String>,
-    /// The operator who posted it; the commit then writes an audit entry too. `None` for entries posted by a flow.
+    /// The operator who posted it; the commit then writes an audit entry too. `None` for entries posted by a
+    /// flow.
     pub booked_by: Option<AuditActor>,
 }
 

@@ -1,7 +1,7 @@
 //! Money: whole minor units of an ISO 4217 currency, with checked arithmetic and exact decimal formatting.
 //!
-//! No floating-point number ever holds an amount. On the wire an amount is a JSON number or a string; it is parsed from its
-//! text as a decimal and written as a raw JSON number (`25.00`, JPY `25`, KWD `25.000`).
+//! No floating-point number ever holds an amount. On the wire an amount is a JSON number or a string; it is
+//! parsed from its text as a decimal and written as a raw JSON number (`25.00`, JPY `25`, KWD `25.000`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -115,7 +115,8 @@ impl<'de> Deserialize<'de> for Currency {
     }
 }
 
-/// A number of minor units (cents, yen, fils) of a currency known from the context. May be negative in a ledger.
+/// A number of minor units (cents, yen, fils) of a currency known from the context. May be negative in a
+/// ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "sqlx", derive(sqlx::Type), sqlx(transparent))]
 #[serde(transparent)]
@@ -160,10 +161,12 @@ impl Amount {
         self.0.checked_neg().map(Self)
     }
 
-    /// Parses a decimal text as an amount of `currency`. Zeros at the end of the fraction do not count as decimals.
+    /// Parses a decimal text as an amount of `currency`. Zeros at the end of the fraction do not count as
+    /// decimals.
     ///
     /// # Errors
-    /// [`InvalidMoney`] if the text is not a decimal number, has more decimals than the currency, or is out of range.
+    /// [`InvalidMoney`] if the text is not a decimal number, has more decimals than the currency, or is out
+    /// of range.
     pub fn parse(text: &str, currency: Currency) -> Result<Self, InvalidMoney> {
         let decimal = parse_decimal(text)?;
         let exponent = currency.exponent();
@@ -189,7 +192,8 @@ impl Amount {
     }
 }
 
-/// Accepts plain decimals only: no exponent, no sign except a leading minus, and a digit on each side of the point.
+/// Accepts plain decimals only: no exponent, no sign except a leading minus, and a digit on each side of the
+/// point.
 fn parse_decimal(text: &str) -> Result<Decimal, InvalidMoney> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));

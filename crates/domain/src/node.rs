@@ -13,8 +13,8 @@ pub struct NodeRow {
     pub incarnation: i64,
     /// Version of the program.
     pub version: String,
-    /// Last migration of the program, which it needs; `null` for a version that does not report it. A migration that removes something waits for
-    /// nodes of earlier programs.
+    /// Last migration of the program, which it needs; `null` for a version that does not report it. A
+    /// migration that removes something waits for nodes of earlier programs.
     #[schema(required)]
     pub migration: Option<i64>,
     /// Time of the last start.

@@ -147,7 +147,8 @@ pub struct OperatorAccount {
     pub role: Role,
     /// Whether all tokens and sessions of the operator are refused.
     pub disabled: bool,
-    /// Whether the account can be used. One that a second operator has confirmed is inactive until a token of it is activated.
+    /// Whether the account can be used. One that a second operator has confirmed is inactive until a token of
+    /// it is activated.
     pub active: bool,
     /// Time of creation.
     #[serde(with = "crate::timestamp")]

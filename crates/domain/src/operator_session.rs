@@ -37,7 +37,8 @@ pub fn is_recent_authentication(at_s: i64, now_s: i64) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionAuthentication {
     pub method: SignInMethod,
-    /// Time of the authentication by the identity provider's clock; `None` if it does not count for a step-up.
+    /// Time of the authentication by the identity provider's clock; `None` if it does not count for a
+    /// step-up.
     pub at: Option<OffsetDateTime>,
 }
 
@@ -72,7 +73,8 @@ pub struct OperatorSession {
     /// Time of the last request, to within a minute.
     #[serde(with = "crate::timestamp")]
     pub last_used_at: OffsetDateTime,
-    /// End of the session: 12 hours after the sign-in, or 30 minutes after the last request if that is earlier.
+    /// End of the session: 12 hours after the sign-in, or 30 minutes after the last request if that is
+    /// earlier.
     #[serde(with = "crate::timestamp")]
     pub expires_at: OffsetDateTime,
     /// Time of the sign-out; null if the session was not ended before `expires_at`.

@@ -105,7 +105,8 @@ pub struct OrderLine {
     /// Number of units that will not be delivered.
     #[serde(rename = "f", default, skip_serializing_if = "is_zero")]
     pub failed: u32,
-    /// Number of failed units that were to come or had come when the order was cancelled. The others could not be had.
+    /// Number of failed units that were to come or had come when the order was cancelled. The others could
+    /// not be had.
     #[serde(rename = "c", default, skip_serializing_if = "is_zero")]
     pub cancelled: u32,
     /// Number of units bought for the order.

@@ -27,7 +27,8 @@ pub struct Partner {
     pub allowlist: Allowlist,
     /// Limits that override the service's settings.
     pub limits: Limits,
-    /// Limits of all credentials together, by class; none by default. What its credentials may send together always passes.
+    /// Limits of all credentials together, by class; none by default. What its credentials may send together
+    /// always passes.
     pub ceilings: Limits,
     /// Whether access is suspended. The codes of its orders stay readable.
     pub suspended: bool,
@@ -36,7 +37,8 @@ pub struct Partner {
     /// When orders need the approval of an operator; null means never.
     #[schema(required)]
     pub approval_rule: Option<ApprovalRule>,
-    /// Caps that override those of the service's settings; null means those of the settings, an empty object means none.
+    /// Caps that override those of the service's settings; null means those of the settings, an empty object
+    /// means none.
     #[schema(required)]
     pub caps: Option<PartnerCaps>,
     /// Products that the partner may order; null means all.

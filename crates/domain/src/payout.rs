@@ -1,6 +1,7 @@
 //! Payouts: money that leaves a wallet for an external destination.
 //!
-//! The wallet is debited when the payout is accepted. The payout is then either paid or reversed, exactly once.
+//! The wallet is debited when the payout is accepted. The payout is then either paid or reversed, exactly
+//! once.
 
 use std::sync::Arc;
 
@@ -17,7 +18,8 @@ labels! {
     /// The status of a payout (contract §3).
     pub enum PayoutStatus: "SCREAMING_SNAKE_CASE",
         "Status of the payout: `PENDING` (an operator has to pay it), `PAID`, `REJECTED` (it was not \
-         attempted: rejected by an operator, or cancelled by you), `FAILED` (it was attempted and failed). `REJECTED` and `FAILED` return the money to the wallet." {
+         attempted: rejected by an operator, or cancelled by you), `FAILED` (it was attempted and failed). \
+         `REJECTED` and `FAILED` return the money to the wallet." {
         /// An operator has to pay it.
         Pending,
         Paid,
@@ -83,7 +85,8 @@ pub enum PayoutOutcome {
     Rejected,
     /// It was attempted and failed.
     Failed,
-    /// The partner cancelled it before it was attempted. Its status is that of a rejected one: statuses are a closed list.
+    /// The partner cancelled it before it was attempted. Its status is that of a rejected one: statuses are a
+    /// closed list.
     Cancelled,
 }
 

@@ -17,7 +17,8 @@ use crate::labels::labels;
 
 pub use self::code_scope::{CodeCase, CodeScope};
 
-/// Maximum length of a product, category or vendor id in bytes: enough for `brand-country-kind`, short in every index.
+/// Maximum length of a product, category or vendor id in bytes: enough for `brand-country-kind`, short in
+/// every index.
 pub const MAX_SLUG_LENGTH: usize = 64;
 
 /// A text that is not a product, category or vendor id.
@@ -73,7 +74,8 @@ impl<'de> Deserialize<'de> for ProductId {
     }
 }
 
-/// Parses the id of a product, a category or a vendor: an identifier with an alphabet of its own. Returns it trimmed.
+/// Parses the id of a product, a category or a vendor: an identifier with an alphabet of its own. Returns it
+/// trimmed.
 ///
 /// # Errors
 /// [`InvalidSlug`] if it is not valid.
@@ -213,9 +215,9 @@ pub struct ExpiryPolicy {
 labels! {
     /// The kinds of expiry policy.
     pub enum ExpiryKind: "SCREAMING_SNAKE_CASE",
-        "Kind of expiry policy: `FIXED_DATE` (every voucher expires on one date), `MONTHS_FROM_ISSUE` (a number \
-         of months after the day on which the voucher was imported or bought, unless its vendor names a day), `NONE` (vouchers never \
-         expire)." {
+        "Kind of expiry policy: `FIXED_DATE` (every voucher expires on one date), `MONTHS_FROM_ISSUE` (a \
+         number of months after the day on which the voucher was imported or bought, unless its vendor \
+         names a day), `NONE` (vouchers never expire)." {
         /// Every voucher expires on one date.
         FixedDate,
         /// A number of months after issue.
@@ -339,7 +341,8 @@ impl Product {
 /// Schema of an expiry policy's value.
 #[must_use]
 pub fn expiry_value_schema() -> Schema {
-    // One list of types: the format applies to the text, the minimum to the number. Generators stumble over null in `oneOf`.
+    // One list of types: the format applies to the text, the minimum to the number. Generators stumble over
+    // null in `oneOf`.
     let types = SchemaType::from_iter([Type::String, Type::Integer, Type::Null]);
     let value = ObjectBuilder::new()
         .schema_type(types)

@@ -1,4 +1,5 @@
-//! Faults that a partner requests in the sandbox: a registry in memory, bounded in count and time, by partner.
+//! Faults that a partner requests in the sandbox: a registry in memory, bounded in count and time, by
+//! partner.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::product::{MAX_SLUG_LENGTH, Product, ProductId, parse_slug};
 
-/// Maximum number of entries in each list: an operator can still review them, and they are small compared with the partner.
+/// Maximum number of entries in each list: an operator can still review them, and they are small compared
+/// with the partner.
 pub const MAX_SCOPE_ENTRIES: usize = 1_000;
 
 /// The products of these categories and these single products. A category does not include its subcategories.

@@ -1,6 +1,7 @@
 //! Postgres columns of enums and codes: their text in the API, in a `text` column.
 //!
-//! The type is the one of `str`. A type declared by name would be looked up in the catalogue once per connection.
+//! The type is the one of `str`. A type declared by name would be looked up in the catalogue once per
+//! connection.
 
 use std::error::Error;
 

@@ -21,23 +21,24 @@ pub struct StockRequest {
     pub sku: Sku,
     /// Chunks in the actor's memory; the store does not return them again.
     pub loaded_chunks: Vec<ChunkId>,
-    /// The number of vouchers after which the store stops claiming chunks. While no other node is live, it stops after
-    /// [`CHUNK_VOUCHERS`] at the earliest.
+    /// The number of vouchers after which the store stops claiming chunks. While no other node is live, it
+    /// stops after [`CHUNK_VOUCHERS`] at the earliest.
     pub target_quantity: usize,
     /// Vouchers that expire earlier are left out.
     pub not_before: Expiry,
-    /// Vouchers that waiting requests lack. If other nodes own all stock, they are asked to release as many; stock that they
-    /// do not release for [`TAKEOVER_DELAY`] is taken over. 0: no request waits.
+    /// Vouchers that waiting requests lack. If other nodes own all stock, they are asked to release as many;
+    /// stock that they do not release for [`TAKEOVER_DELAY`] is taken over. 0: no request waits.
     pub demanded: usize,
 }
 
-/// How long nodes are asked to release stock before it is taken from them. The commit of the former owner rejects what it sells
-/// of it.
+/// How long nodes are asked to release stock before it is taken from them. The commit of the former owner
+/// rejects what it sells of it.
 pub const TAKEOVER_DELAY: Duration = Duration::from_millis(600);
 
-/// How long a demand counts after its last renewal. A node with waiting requests renews its demand 20 times a second, or less
-/// often if it demands thousands of SKUs or the database is slow: that must not make the demand new again, since its takeover
-/// would never come. The demand of a node that died holds other nodes off for as long.
+/// How long a demand counts after its last renewal. A node with waiting requests renews its demand 20 times a
+/// second, or less often if it demands thousands of SKUs or the database is slow: that must not make the
+/// demand new again, since its takeover would never come. The demand of a node that died holds other nodes
+/// off for as long.
 pub const DEMAND_VALIDITY: Duration = Duration::from_secs(3);
 
 /// Stock of a SKU that another node needs and this node owns.

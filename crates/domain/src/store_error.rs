@@ -11,11 +11,12 @@ pub enum CommitError {
     /// Not written because of its content: writing it again fails again.
     #[error("the batch was rejected: {0}")]
     Poisoned(String),
-    /// Not written because a record in it waited too long for a lock, or ran into a deadlock or serialization failure. The
-    /// other records may be written without it.
+    /// Not written because a record in it waited too long for a lock, or ran into a deadlock or serialization
+    /// failure. The other records may be written without it.
     #[error("the batch conflicted with another transaction: {0}")]
     Contended(String),
-    /// Not written because of a transient condition (out of resources, a standby server). Writing it again may succeed.
+    /// Not written because of a transient condition (out of resources, a standby server). Writing it again
+    /// may succeed.
     #[error("the batch could not be written now: {0}")]
     Busy(String),
     /// Not written: the lane has a newer generation.

@@ -1,6 +1,7 @@
 //! Lenient JSON form of stored values: a field that a newer version has added is ignored.
 //!
-//! During a rolling upgrade an older node reads rows of a newer one. The types are strict, because request bodies share them.
+//! During a rolling upgrade an older node reads rows of a newer one. The types are strict, because request
+//! bodies share them.
 
 use std::fmt;
 

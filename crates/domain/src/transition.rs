@@ -1,4 +1,5 @@
-//! Order state machine: computes the next state of an order with its events, refund and pending amounts. Pure.
+//! Order state machine: computes the next state of an order with its events, refund and pending amounts.
+//! Pure.
 //!
 //! ```text
 //! PENDING ──► PROCESSING ──► PARTIALLY_DELIVERED ⟲ ──► DELIVERED
@@ -7,8 +8,8 @@
 //!                     CANCELLED ──► REFUNDED
 //! ```
 //!
-//! Invariant: an order owes its partner the debited amount less refunds and failed units. Whatever it stops owing is
-//! refunded in the same commit, so no unit is refunded twice and none is lost.
+//! Invariant: an order owes its partner the debited amount less refunds and failed units. Whatever it stops
+//! owing is refunded in the same commit, so no unit is refunded twice and none is lost.
 
 use time::OffsetDateTime;
 
@@ -85,8 +86,8 @@ impl OrderTransition {
         &self.order
     }
 
-    /// Starts allocation or records the approval, and sets what the order waits for. The status of an order that has left
-    /// `PENDING` does not change.
+    /// Starts allocation or records the approval, and sets what the order waits for. The status of an order
+    /// that has left `PENDING` does not change.
     pub fn start_processing(&mut self, cause: &Cause, pending_reason: Option<PendingReason>) {
         self.order.pending_reason = pending_reason;
         if self.order.status == OrderStatus::Pending {
@@ -130,7 +131,8 @@ impl OrderTransition {
         }
     }
 
-    /// Fails all pending units, refunds them and closes the order. An order with nothing delivered is cancelled.
+    /// Fails all pending units, refunds them and closes the order. An order with nothing delivered is
+    /// cancelled.
     pub fn fail_pending(&mut self, cause: &Cause) {
         for line in &mut self.order.lines {
             line.failed += line.pending();

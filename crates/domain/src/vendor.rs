@@ -60,8 +60,8 @@ labels! {
 labels! {
     /// State of a vendor's circuit breaker.
     pub enum CircuitState: "snake_case",
-        "State of a circuit breaker: `closed` (calls pass), `open` (calls are rejected until the next probe) or `half_open` (one call \
-         is a probe, others are rejected)." {
+        "State of a circuit breaker: `closed` (calls pass), `open` (calls are rejected until the next \
+         probe) or `half_open` (one call is a probe, others are rejected)." {
         Closed,
         Open,
         HalfOpen,

@@ -40,7 +40,8 @@ impl Expiry {
         }
     }
 
-    /// The earliest expiry that leaves at least `min_days` full days after `today`. On the last valid day none remain.
+    /// The earliest expiry that leaves at least `min_days` full days after `today`. On the last valid day
+    /// none remain.
     #[must_use]
     pub const fn with_remaining_days(today: Date, min_days: u16) -> Self {
         Self(today.to_julian_day().saturating_add(min_days as i32))
@@ -56,8 +57,8 @@ impl fmt::Debug for Expiry {
     }
 }
 
-/// A voucher in stock. The field order is the order in which an order shows its vouchers: earliest expiry first, then
-/// oldest stock row. (Within a day, the shelf sells chunk by chunk.)
+/// A voucher in stock. The field order is the order in which an order shows its vouchers: earliest expiry
+/// first, then oldest stock row. (Within a day, the shelf sells chunk by chunk.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StockVoucher {
     pub expiry: Expiry,

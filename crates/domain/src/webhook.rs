@@ -21,7 +21,8 @@ labels! {
     }
 }
 
-/// Consecutive failures after which an endpoint is failing: only its oldest delivery is attempted (contract §6).
+/// Consecutive failures after which an endpoint is failing: only its oldest delivery is attempted (contract
+/// §6).
 pub const FAILING_THRESHOLD: u32 = 5;
 
 labels! {

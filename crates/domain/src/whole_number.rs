@@ -6,7 +6,8 @@ use std::marker::PhantomData;
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// A whole number, written with or without a zero fraction. Other fractions and numbers out of range are errors.
+/// A whole number, written with or without a zero fraction. Other fractions and numbers out of range are
+/// errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct WholeNumber<T>(T);
 

@@ -32,8 +32,8 @@ const MAX_INSERTED_BYTES: usize = 40;
 /// Setting of a long run.
 const SECONDS: &str = "VOUCHSAFE_FUZZ_SECONDS";
 
-/// Calls `check` with every input of the corpus in `CRATE/fuzz/TARGET`, and with mutations of them. `tokens` are texts that mean
-/// something to the parser. `check` panics if a property does not hold.
+/// Calls `check` with every input of the corpus in `CRATE/fuzz/TARGET`, and with mutations of them. `tokens`
+/// are texts that mean something to the parser. `check` panics if a property does not hold.
 ///
 /// # Panics
 /// If a property does not hold, with the file of the input; if there is no corpus.

@@ -1,6 +1,7 @@
 //! Classification of public IP addresses for outgoing requests.
 //!
-//! An address is public only if it is known to be. IPv4 addresses embedded in IPv6 are classified by their IPv4 form.
+//! An address is public only if it is known to be. IPv4 addresses embedded in IPv6 are classified by their
+//! IPv4 form.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

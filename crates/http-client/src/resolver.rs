@@ -1,7 +1,7 @@
 //! DNS resolver of the SSRF guard: connections use exactly the addresses that were checked.
 //!
-//! The host is resolved for every connection, so a name that resolves to a public address at registration and to a
-//! private one later is refused later.
+//! The host is resolved for every connection, so a name that resolves to a public address at registration and
+//! to a private one later is refused later.
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};

@@ -89,7 +89,8 @@ impl UrlPolicy {
             .is_some_and(|port| self.own_ports.contains(&port))
     }
 
-    /// Whether a request may be sent to an address. The program's own listeners may not, where loopback is allowed.
+    /// Whether a request may be sent to an address. The program's own listeners may not, where loopback is
+    /// allowed.
     #[must_use]
     pub fn is_allowed(&self, address: IpAddr, port: Option<u16>) -> bool {
         let own = port.is_some_and(|port| self.own_ports.contains(&port));

@@ -58,8 +58,8 @@ pub enum KeyFile<'a> {
 /// Settings of the wrapping keys.
 #[derive(Debug, Clone, Args)]
 pub struct WrappingKeyArgs {
-    /// Master key that encrypts all data keys: 64 hex digits or base64 of 32 bytes [default in the sandbox: generated in
-    /// the data directory].
+    /// Master key that encrypts all data keys: 64 hex digits or base64 of 32 bytes [default in the sandbox:
+    /// generated in the data directory].
     #[arg(
         long,
         env = "VOUCHSAFE_MASTER_KEY",
@@ -86,7 +86,8 @@ pub struct WrappingKeyArgs {
     )]
     kms: Kms,
 
-    /// URL of HashiCorp Vault: https, or http on loopback. Its key is also loaded if the master key encrypts the data keys.
+    /// URL of HashiCorp Vault: https, or http on loopback. Its key is also loaded if the master key encrypts
+    /// the data keys.
     #[arg(long, env = "VOUCHSAFE_VAULT_ADDR", value_name = "URL")]
     vault_addr: Option<String>,
 

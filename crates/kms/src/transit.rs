@@ -95,7 +95,8 @@ impl TransitKey {
     /// A client of this key. Sends no request.
     ///
     /// # Errors
-    /// If the address is no URL or would send the key in plain text to another machine, or TLS is unavailable.
+    /// If the address is no URL or would send the key in plain text to another machine, or TLS is
+    /// unavailable.
     pub fn new(config: TransitConfig<'_>) -> anyhow::Result<Self> {
         let TransitConfig {
             address,
@@ -167,8 +168,8 @@ impl TransitKey {
         let (mount, key, token) = (&self.mount, &self.key, self.token_file.display());
         let advice = match status.as_u16() {
             400 => format!(
-                "the key {key} must exist in {mount} and be of type aes256-gcm96, aes128-gcm96 or chacha20-poly1305, and the row in \
-                 data_keys must be unchanged"
+                "the key {key} must exist in {mount} and be of type aes256-gcm96, aes128-gcm96 or \
+                 chacha20-poly1305, and the row in data_keys must be unchanged"
             ),
             403 => format!(
                 "the token in {token} is invalid or expired, or its policy lacks: path \"{mount}/{verb}/{key}\" {{ capabilities = \

@@ -1,9 +1,9 @@
-//! Checker of strict serialisability: whether the operations of a concurrent history have an order that a sequential model permits and
-//! that keeps the order of operations which did not overlap.
+//! Checker of strict serialisability: whether the operations of a concurrent history have an order that a
+//! sequential model permits and that keeps the order of operations which did not overlap.
 //!
-//! The search of Wing and Gong with the memoisation of Lowe, as in Porcupine: it tries the operations that may come next, and visits each
-//! pair of operations done and state of the model once. Exponential in the number of operations that overlap, not in the length of
-//! the history.
+//! The search of Wing and Gong with the memoisation of Lowe, as in Porcupine: it tries the operations that
+//! may come next, and visits each pair of operations done and state of the model once. Exponential in the
+//! number of operations that overlap, not in the length of the history.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -15,7 +15,8 @@ pub trait Model {
 
     fn initial(&self) -> Self::State;
 
-    /// The state after an operation with its response; `None` if the operation has another response in this state.
+    /// The state after an operation with its response; `None` if the operation has another response in this
+    /// state.
     fn apply(&self, state: &Self::State, operation: &Self::Operation) -> Option<Self::State>;
 }
 
@@ -124,8 +125,8 @@ fn is_complete<O>(history: &[Call<O>], done: &Positions) -> bool {
     open.all(|(position, call)| call.ended.is_none() || done.contains(position))
 }
 
-/// The operations that may come next: none of those that are not done had ended before they began. The last to begin comes first, since
-/// the search takes them from the end.
+/// The operations that may come next: none of those that are not done had ended before they began. The last
+/// to begin comes first, since the search takes them from the end.
 fn candidates<O>(history: &[Call<O>], by_begin: &[usize], done: &Positions) -> Vec<usize> {
     let open = || {
         by_begin

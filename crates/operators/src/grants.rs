@@ -18,7 +18,8 @@ use vouchsafe_domain::operator_session::SessionAuthentication;
 use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::vault::grant_key::{Grant, GrantKey, TokenGrant};
 
-/// Rows without a valid HMAC that wait for their audit entries. Further ones get no entries until these are written.
+/// Rows without a valid HMAC that wait for their audit entries. Further ones get no entries until these are
+/// written.
 const MAX_FORGED: usize = 100;
 
 /// The key of the HMACs, once the vault is unlocked. Until then no row grants anything.
@@ -81,7 +82,8 @@ impl Grants {
         })
     }
 
-    /// Logs a row that grants nothing, and keeps it for [`Self::take_forged`]: once, however many requests name it.
+    /// Logs a row that grants nothing, and keeps it for [`Self::take_forged`]: once, however many requests
+    /// name it.
     pub fn report(&self, table: &'static str, subject: String, partner_id: Option<PartnerId>) {
         let mut forged = self.0.forged.lock();
         let row = ForgedGrant {

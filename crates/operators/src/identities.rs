@@ -1,4 +1,5 @@
-//! Operators who sign in at an identity provider: the links of their accounts, and the sessions that begin there.
+//! Operators who sign in at an identity provider: the links of their accounts, and the sessions that begin
+//! there.
 
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
@@ -37,7 +38,8 @@ pub enum ProviderSignIn {
 }
 
 impl Operators {
-    /// Starts a session of the person's account. Creates the account at the first sign-in, and gives it the mapped role at each.
+    /// Starts a session of the person's account. Creates the account at the first sign-in, and gives it the
+    /// mapped role at each.
     #[boxed]
     pub async fn sign_in_identity(
         &self,
@@ -145,7 +147,8 @@ async fn find_or_create(
     // Serializes first sign-ins with one name, and waits for a change that removes the link.
     let account = lock_valid(connection, grants, &name).await?;
     if !(is_new && link(connection, grants, identity, &name).await?) {
-        // Unlinked since it was found, linked by a concurrent first sign-in of the same person, or another person's.
+        // Unlinked since it was found, linked by a concurrent first sign-in of the same person, or another
+        // person's.
         let is_own = find(connection, grants, identity).await?.as_ref() == Some(&name);
         return Ok(account.filter(|_| is_own));
     }

@@ -86,7 +86,8 @@ impl Operators {
         Ok(Some(account))
     }
 
-    /// Creates an operator, who is inactive until a token is activated, or active. Returns `None` if the name is taken.
+    /// Creates an operator, who is inactive until a token is activated, or active. Returns `None` if the name
+    /// is taken.
     #[boxed]
     pub async fn create(
         &self,

@@ -1,7 +1,7 @@
 //! Sessions of operators: start, use, end.
 //!
-//! Every request of a session reads it here, so a sign-out, a disabled account and a changed role are in force on all nodes with
-//! their commit.
+//! Every request of a session reads it here, so a sign-out, a disabled account and a changed role are in
+//! force on all nodes with their commit.
 
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
@@ -105,7 +105,8 @@ impl Operators {
             .await
     }
 
-    /// Lists up to `limit` sessions older than `before`, newest first, including those that ended in the last 30 days.
+    /// Lists up to `limit` sessions older than `before`, newest first, including those that ended in the last
+    /// 30 days.
     #[boxed]
     pub async fn list_sessions(
         &self,
@@ -140,7 +141,8 @@ impl Operators {
         self.0.fetch_optional(statement).await
     }
 
-    /// Ends a session and returns the time of its end. Idempotent. Returns `None` if the session does not exist.
+    /// Ends a session and returns the time of its end. Idempotent. Returns `None` if the session does not
+    /// exist.
     #[boxed]
     pub async fn end_session(
         &self,
@@ -166,7 +168,8 @@ impl Operators {
     }
 }
 
-/// Ends the sessions of an operator, revokes the tokens that they issued, and removes the sign-in link. The operator is locked.
+/// Ends the sessions of an operator, revokes the tokens that they issued, and removes the sign-in link. The
+/// operator is locked.
 pub(super) async fn end_all(
     connection: &mut PgConnection,
     operator: &OperatorName,
@@ -237,7 +240,8 @@ async fn find_holder(
         return Ok(SessionLookup::Unknown);
     }
     if found.is_use_due && session_use == SessionUse::ByOperator {
-        // Concurrent requests find the row changed and skip it. An unrecorded use ends the session early, nothing else.
+        // Concurrent requests find the row changed and skip it. An unrecorded use ends the session early,
+        // nothing else.
         let recorded = sqlx::query!(
             "UPDATE operator_sessions
                 SET last_used_at = now()
@@ -283,7 +287,8 @@ pub(super) async fn start(
     );
     let started = started.fetch_one(&mut *connection).await?;
     let session_id = started.session_id;
-    // The database's clock has determined the end, which the view of a session shortens to that of its idle time.
+    // The database's clock has determined the end, which the view of a session shortens to that of its idle
+    // time.
     let expires_at = started.created_at + time::Duration::hours(SESSION_HOURS.into());
     let mac = grants.mac(&Grant::of_session(
         session_id.as_uuid().as_bytes(),

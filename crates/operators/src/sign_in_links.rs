@@ -57,7 +57,8 @@ impl Operators {
         })
     }
 
-    /// Uses up a valid link of an enabled operator and starts a session. Returns `None` if there is no such link.
+    /// Uses up a valid link of an enabled operator and starts a session. Returns `None` if there is no such
+    /// link.
     #[boxed]
     pub async fn redeem_sign_in_link(
         &self,

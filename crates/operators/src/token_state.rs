@@ -30,7 +30,8 @@ impl Operators {
         })
     }
 
-    /// Revokes a token and returns the time of revocation. Idempotent. Returns `None` if the token does not exist.
+    /// Revokes a token and returns the time of revocation. Idempotent. Returns `None` if the token does not
+    /// exist.
     #[boxed]
     pub async fn revoke_token(
         &self,

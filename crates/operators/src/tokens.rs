@@ -21,7 +21,8 @@ use vouchsafe_database::database::Statement;
 /// Maximum of live tokens per operator. Leaves room for a person's machines and for jobs.
 pub const MAX_LIVE_TOKENS: i64 = 20;
 
-/// Days for which a revoked or expired token stays listed. The audit trail keeps its issue and its revocation.
+/// Days for which a revoked or expired token stays listed. The audit trail keeps its issue and its
+/// revocation.
 const ENDED_TOKEN_DAYS: i32 = 90;
 
 /// The operator whose token a request carries.
@@ -139,7 +140,8 @@ impl Operators {
     /// Deletes the tokens that ended 90 days ago.
     #[boxed]
     pub async fn purge_tokens(&self) -> Result<(), StoreError> {
-        // A token that does not expire is that of a sandbox's file: without its row, the next start would make a revoked one valid.
+        // A token that does not expire is that of a sandbox's file: without its row, the next start would
+        // make a revoked one valid.
         let statement = sqlx::query!(
             "DELETE FROM operator_tokens
               WHERE least(revoked_at, expires_at) < now() - make_interval(days => $1)
@@ -149,7 +151,8 @@ impl Operators {
         self.0.execute(statement).await
     }
 
-    /// Lists up to `limit` tokens of an operator older than `before`, newest first, with those that ended in the last 90 days.
+    /// Lists up to `limit` tokens of an operator older than `before`, newest first, with those that ended in
+    /// the last 90 days.
     #[boxed]
     pub async fn list_tokens(
         &self,

@@ -1,7 +1,8 @@
 //! User account of the private Postgres.
 //!
-//! Postgres refuses to run as root. A service that runs as root runs it as `postgres`, or as `nobody` if that user does
-//! not exist; any other service runs it as its own user. An existing cluster runs as its owner only.
+//! Postgres refuses to run as root. A service that runs as root runs it as `postgres`, or as `nobody` if that
+//! user does not exist; any other service runs it as its own user. An existing cluster runs as its owner
+//! only.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::{MetadataExt, lchown};
@@ -59,8 +60,8 @@ impl Account {
 
     /// A command that runs as this account in `directory`.
     ///
-    /// Its environment contains only PATH and a plain locale: the service's variables contain keys and tokens, and a
-    /// privileged SQL user can read the server's environment.
+    /// Its environment contains only PATH and a plain locale: the service's variables contain keys and
+    /// tokens, and a privileged SQL user can read the server's environment.
     pub(super) fn command(self, program: impl AsRef<OsStr>, directory: &Path) -> Command {
         let mut command = Command::new(program);
         command
@@ -77,8 +78,8 @@ impl Account {
         command
     }
 
-    /// Whether this account can enter `directory`. Tested by running a shell: access lists, mount options and security
-    /// modules make the mode bits insufficient.
+    /// Whether this account can enter `directory`. Tested by running a shell: access lists, mount options and
+    /// security modules make the mode bits insufficient.
     ///
     /// # Errors
     /// [`PostgresError::Io`] if the shell cannot be run as this account.

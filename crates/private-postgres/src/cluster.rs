@@ -1,7 +1,7 @@
 //! Preparation of the private Postgres: programs, directories, password, and a cluster made by `initdb`.
 //!
-//! Each step reuses the result of an earlier start. The cluster is initialized in a temporary directory and renamed, so
-//! that an interrupted `initdb` leaves no cluster behind.
+//! Each step reuses the result of an earlier start. The cluster is initialized in a temporary directory and
+//! renamed, so that an interrupted `initdb` leaves no cluster behind.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -17,7 +17,8 @@ use super::programs::{self, ServerPrograms};
 use super::settings::{self, Durability};
 use super::socket;
 
-/// Creates missing files and directories; returns the commands that run the server and its connection settings.
+/// Creates missing files and directories; returns the commands that run the server and its connection
+/// settings.
 ///
 /// # Errors
 /// A [`PostgresError`] that says what to do.
@@ -127,7 +128,8 @@ fn run_initdb(
     Err(PostgresError::Initdb(output_text.trim().to_owned()))
 }
 
-/// `initdb` runs as the Postgres account, which cannot read the service's password file: it gets a temporary copy.
+/// `initdb` runs as the Postgres account, which cannot read the service's password file: it gets a temporary
+/// copy.
 fn copy_password_file(password: &Password, home: &ClusterHome) -> Result<PathBuf, PostgresError> {
     let path = home.path.join("password.tmp");
     remove_if_exists(&path, |path| fs::remove_file(path))?;

@@ -1,9 +1,10 @@
 //! Directory of the Postgres cluster.
 //!
-//! The cluster lives in `DATA_DIR/postgres`, mode 0700, owned by the Postgres account. If the service runs as root and
-//! that account cannot reach the data directory (below `/root`, for example), the cluster lives in `/var/lib/vouchsafe`
-//! and `DATA_DIR/postgres` is a symbolic link to it. Only the link associates a cluster with a data directory: a data
-//! directory that was deleted and recreated gets a new cluster, and the old one is kept for inspection.
+//! The cluster lives in `DATA_DIR/postgres`, mode 0700, owned by the Postgres account. If the service runs as
+//! root and that account cannot reach the data directory (below `/root`, for example), the cluster lives in
+//! `/var/lib/vouchsafe` and `DATA_DIR/postgres` is a symbolic link to it. Only the link associates a cluster
+//! with a data directory: a data directory that was deleted and recreated gets a new cluster, and the old one
+//! is kept for inspection.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::ErrorKind;
@@ -90,8 +91,8 @@ impl ClusterHome {
 /// Creates a directory that only `account` can use, or accepts an existing one of that kind.
 ///
 /// # Errors
-/// [`PostgresError::Unusable`] if something else exists there: in a world-writable parent another user could have
-/// created the directory first, and could read what is sent through the socket.
+/// [`PostgresError::Unusable`] if something else exists there: in a world-writable parent another user could
+/// have created the directory first, and could read what is sent through the socket.
 pub(super) fn create_private_dir(path: &Path, account: Account) -> Result<(), PostgresError> {
     match DirBuilder::new().mode(PRIVATE_MODE).create(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}

@@ -1,7 +1,8 @@
 //! SQL connections for setting up the private Postgres.
 //!
-//! Each operation uses its own connection on its own thread and runtime, so that callers may be inside or outside a
-//! runtime. The superuser creates databases; the service's role owns them and has no further rights.
+//! Each operation uses its own connection on its own thread and runtime, so that callers may be inside or
+//! outside a runtime. The superuser creates databases; the service's role owns them and has no further
+//! rights.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -55,8 +56,8 @@ impl ConnectionInfo {
         self.options(SUPERUSER, MAINTENANCE_DATABASE)
     }
 
-    /// Waits until the server accepts connections. Connects only while `probe` reports it guarded: before that, the
-    /// responding server may be about to stop.
+    /// Waits until the server accepts connections. Connects only while `probe` reports it guarded: before
+    /// that, the responding server may be about to stop.
     ///
     /// # Errors
     /// Those of `probe`, a refused password, or the last connection failure as text after `deadline`.
@@ -132,7 +133,8 @@ impl ConnectionInfo {
         }
         block_on_thread(async {
             let mut connection = PgConnection::connect_with(&self.superuser_options()).await?;
-            // Templates serve tests, on servers without fsync: a file copy, which is all that 14 knows, is ten times as fast as WAL logging.
+            // Templates serve tests, on servers without fsync: a file copy, which is all that 14 knows, is
+            // ten times as fast as WAL logging.
             let strategy = match connection.server_version_num() {
                 Some(150_000..) => " STRATEGY file_copy",
                 _ => "",

@@ -1,7 +1,7 @@
 //! Data directory of a service, locked by `service.lock` for the lifetime of the process.
 //!
-//! The guard of the private Postgres uses the same lock to detect whether the service is alive; therefore it is also
-//! taken with an external database.
+//! The guard of the private Postgres uses the same lock to detect whether the service is alive; therefore it
+//! is also taken with an external database.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -12,8 +12,8 @@ use std::time::Duration;
 use super::error::DataDirError;
 use super::lock::LockFile;
 
-/// Longer than a guard's probe of the lock, which takes microseconds, and short for an operator who started a second
-/// service by mistake.
+/// Longer than a guard's probe of the lock, which takes microseconds, and short for an operator who started a
+/// second service by mistake.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Other users may traverse the directory, because Postgres runs as another user below it, but not list it.
@@ -35,8 +35,8 @@ impl DataDir {
     /// Creates the directory if it is missing and takes its lock. Blocks up to one second.
     ///
     /// # Errors
-    /// [`DataDirError::InUse`] with the pid of the service that holds the lock; [`DataDirError::Io`] if the directory
-    /// or its lock file cannot be created.
+    /// [`DataDirError::InUse`] with the pid of the service that holds the lock; [`DataDirError::Io`] if the
+    /// directory or its lock file cannot be created.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
         create(path)?;
         let path = fs::canonicalize(path).map_err(io_at("resolve", path))?;

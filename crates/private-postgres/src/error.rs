@@ -5,8 +5,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The first major version with `log_parameter_max_length_on_error`, without which a failing statement's values could
-/// reach the log.
+/// The first major version with `log_parameter_max_length_on_error`, without which a failing statement's
+/// values could reach the log.
 pub(super) const OLDEST_MAJOR: u32 = 13;
 
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +84,8 @@ pub enum PostgresError {
     #[error("no private Postgres is running in {}; start the service first", .0.display())]
     NotRunning(PathBuf),
     #[error(
-        "invalid database name {0:?}: expected a lower-case letter followed by lower-case letters, digits and _, at most 63 characters"
+        "invalid database name {0:?}: expected a lower-case letter followed by lower-case letters, digits \
+         and _, at most 63 characters"
     )]
     BadDatabaseName(String),
     #[error("a statement failed on the private Postgres: {0}")]

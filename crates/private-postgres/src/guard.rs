@@ -1,7 +1,8 @@
-//! Guard process of the private Postgres: restarts the server while the service lives, and stops it afterwards.
+//! Guard process of the private Postgres: restarts the server while the service lives, and stops it
+//! afterwards.
 //!
-//! The guard is a small process of the same executable and the server's parent. It outlives the service, because a
-//! process cannot clean up after its own kill -9.
+//! The guard is a small process of the same executable and the server's parent. It outlives the service,
+//! because a process cannot clean up after its own kill -9.
 //!
 //! | Event | Action of the guard |
 //! |---|---|
@@ -11,11 +12,12 @@
 //! | SIGTERM or SIGINT | stops the server, with time for a checkpoint, and exits |
 //! | its own lock file is removed | the same: the data directory is gone |
 //!
-//! A signal to all processes of the service (systemd without `KillMode=mixed`) stops the server while the service still
-//! drains.
+//! A signal to all processes of the service (systemd without `KillMode=mixed`) stops the server while the
+//! service still drains.
 //!
-//! Adoption is safe because a guard decides to exit while it holds the service's lock itself, and writes "stopping"
-//! before it releases the lock. A service that gets the lock therefore either prevented the decision or reads of it.
+//! Adoption is safe because a guard decides to exit while it holds the service's lock itself, and writes
+//! "stopping" before it releases the lock. A service that gets the lock therefore either prevented the
+//! decision or reads of it.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -53,7 +55,8 @@ pub(super) const GRACEFUL_STOP: StopTimeouts = StopTimeouts {
 
 /// Runs the guard. Called by `main` for [`guard_lock::GUARD_SUBCOMMAND`], with the arguments that follow it.
 ///
-/// Returns when the server has exited; success if that was intended. Installs a log to stderr, which is the log file.
+/// Returns when the server has exited; success if that was intended. Installs a log to stderr, which is the
+/// log file.
 pub fn run_guard(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     // The server must be guarded even if logging fails.
     let _ = tracing_subscriber::fmt()
@@ -171,7 +174,8 @@ impl Guard {
         self.supervise_server(service, now)
     }
 
-    /// Time until the next check, or the next start if that is sooner. An overdue start waits for the service.
+    /// Time until the next check, or the next start if that is sooner. An overdue start waits for the
+    /// service.
     fn next_delay(&self) -> Duration {
         let remaining = match self.server {
             Server::Running(_) => Duration::ZERO,
@@ -253,21 +257,22 @@ impl Guard {
             Server::Running(postmaster) => postmaster.stop(&self.plan, timeouts),
             Server::RestartAt(_) => Ok(()),
         };
-        // The kernel releases the lock when this process has fully exited, which is what waiters on the lock need.
+        // The kernel releases the lock when this process has fully exited, which is what waiters on the lock
+        // need.
         mem::forget(self.lock);
         stopped
     }
 
-    /// Best effort: on a full disk the server must still be guarded, and a service that reads a stale state of an
-    /// exiting guard starts another one.
+    /// Best effort: on a full disk the server must still be guarded, and a service that reads a stale state
+    /// of an exiting guard starts another one.
     fn write_state(&self, state: GuardState) {
         if let Err(error) = guard_lock::write_state(&self.lock, state, &self.fingerprint) {
             tracing::warn!(error.message = %error, ?state, "cannot write the guard state");
         }
     }
 
-    /// All writers append, so truncating needs no coordination. Output between copy and truncation is lost; a log that
-    /// grows by megabytes repeats itself.
+    /// All writers append, so truncating needs no coordination. Output between copy and truncation is lost; a
+    /// log that grows by megabytes repeats itself.
     fn rotate_log(&self) {
         let log = self.plan.log();
         let is_full = fs::metadata(&log).is_ok_and(|metadata| metadata.len() > LOG_LIMIT_BYTES);

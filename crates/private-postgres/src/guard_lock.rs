@@ -1,6 +1,7 @@
 //! Lock file of the guard (`guard.lock`), which contains the guard's pid and state.
 //!
-//! A guard holds the lock for its lifetime. The content of a dead guard's file is stale: only the lock decides.
+//! A guard holds the lock for its lifetime. The content of a dead guard's file is stale: only the lock
+//! decides.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,8 +63,8 @@ impl GuardNote {
         })
     }
 
-    /// Whether the pid belongs to a guard: between locking and writing, a new guard's file contains its predecessor's
-    /// pid.
+    /// Whether the pid belongs to a guard: between locking and writing, a new guard's file contains its
+    /// predecessor's pid.
     pub(super) fn is_guard_process(&self) -> bool {
         process::inspect(self.pid)
             .is_some_and(|process_info| process_info.command_line.contains(GUARD_SUBCOMMAND))

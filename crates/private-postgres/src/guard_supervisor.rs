@@ -1,7 +1,8 @@
 //! Supervision of the guard by the service.
 //!
-//! [`GuardSupervisor::ensure_guard`] probes the guard's lock and starts a guard if none is alive. It waits for an
-//! exiting guard and stops a guard with another plan; repeated calls therefore converge from every state.
+//! [`GuardSupervisor::ensure_guard`] probes the guard's lock and starts a guard if none is alive. It waits
+//! for an exiting guard and stops a guard with another plan; repeated calls therefore converge from every
+//! state.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -137,7 +138,8 @@ impl GuardSupervisor {
         self.child.lock()
     }
 
-    /// A separate process group shields the guard from Ctrl-C, and `/` as working directory keeps no file system busy.
+    /// A separate process group shields the guard from Ctrl-C, and `/` as working directory keeps no file
+    /// system busy.
     fn spawn(&self) -> Result<Child, PostgresError> {
         let log = self.plan.log();
         let stdout = OpenOptions::new()

@@ -1,5 +1,5 @@
-//! Private Postgres: a real server in the data directory, reached only through a unix socket. Used when no external
-//! database is configured.
+//! Private Postgres: a real server in the data directory, reached only through a unix socket. Used when no
+//! external database is configured.
 //!
 //! | Step | In memory | On disk |
 //! |---|---|---|
@@ -10,8 +10,8 @@
 //! | [`PrivatePostgres::stop`] | nothing | a cleanly shut down cluster |
 //! | kill -9 instead | nothing | within 5 s the same: the guard finds the lock free and stops the server |
 //!
-//! Locks decide which process is alive: the holder of `service.lock` is the service, the holder of `guard.lock` is the
-//! guard. A pid is only an address for signals.
+//! Locks decide which process is alive: the holder of `service.lock` is the service, the holder of
+//! `guard.lock` is the guard. A pid is only an address for signals.
 
 mod account;
 mod cluster;
@@ -59,8 +59,8 @@ const READY_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A running private Postgres.
 ///
-/// Dropping it without [`PrivatePostgres::stop`] releases its share of the data directory's lock; once the lock is
-/// free, the guard stops the server within five seconds.
+/// Dropping it without [`PrivatePostgres::stop`] releases its share of the data directory's lock; once the
+/// lock is free, the guard stops the server within five seconds.
 pub struct PrivatePostgres {
     connection: ConnectionInfo,
     supervisor: Arc<GuardSupervisor>,
@@ -69,11 +69,12 @@ pub struct PrivatePostgres {
 }
 
 impl PrivatePostgres {
-    /// Starts the server of this data directory, or adopts the one of an earlier service; creates cluster, role and
-    /// database if they are missing. Returns when the server accepts connections.
+    /// Starts the server of this data directory, or adopts the one of an earlier service; creates cluster,
+    /// role and database if they are missing. Returns when the server accepts connections.
     ///
     /// `guard_executable` is the service's own executable, whose `main` must pass [`GUARD_SUBCOMMAND`] to
-    /// [`run_guard`]. Blocks: about one second the first time, a tenth of a second later, up to 120 s for a recovery.
+    /// [`run_guard`]. Blocks: about one second the first time, a tenth of a second later, up to 120 s for a
+    /// recovery.
     ///
     /// # Errors
     /// [`PostgresError`], each variant of which says what to do or what to read.
@@ -95,7 +96,8 @@ impl PrivatePostgres {
             if starts > 1 {
                 return Err(PostgresError::StartFailed { log: log.clone() });
             }
-            // Reads the server's status file first: during recovery the server would log each connection attempt.
+            // Reads the server's status file first: during recovery the server would log each connection
+            // attempt.
             match status {
                 GuardStatus::Serving if !postmaster::is_serving(supervisor.plan()) => {
                     Ok(GuardStatus::Changing)
@@ -136,8 +138,8 @@ impl PrivatePostgres {
     /// `connect_options().database(name)`. Blocks.
     ///
     /// # Errors
-    /// [`PostgresError::BadDatabaseName`]; [`PostgresError::Sql`], for example if the database exists or the template
-    /// has connections.
+    /// [`PostgresError::BadDatabaseName`]; [`PostgresError::Sql`], for example if the database exists or the
+    /// template has connections.
     pub fn create_database(&self, name: &str, template: Option<&str>) -> Result<(), PostgresError> {
         self.connection.create_database(name, template)
     }
@@ -152,8 +154,8 @@ impl PrivatePostgres {
         self.supervisor.guard_pid()
     }
 
-    /// Starts a guard if none is alive. A background thread calls this twice a second; call it directly to avoid the
-    /// delay.
+    /// Starts a guard if none is alive. A background thread calls this twice a second; call it directly to
+    /// avoid the delay.
     ///
     /// # Errors
     /// [`PostgresError::Io`] if the lock cannot be probed or the guard cannot be started.
@@ -161,7 +163,8 @@ impl PrivatePostgres {
         self.supervisor.ensure_guard()
     }
 
-    /// Shuts the server down cleanly and returns when server and guard have exited. Blocks, usually for milliseconds.
+    /// Shuts the server down cleanly and returns when server and guard have exited. Blocks, usually for
+    /// milliseconds.
     ///
     /// # Errors
     /// [`PostgresError::StopTimedOut`] after 22 s.
@@ -179,8 +182,8 @@ impl PrivatePostgres {
 /// Connection options for the database of a service running on `data_dir`, without taking its lock.
 ///
 /// # Errors
-/// [`PostgresError::NotRunning`] if no server has written its socket path there; [`PostgresError::PasswordMissing`] or
-/// [`PostgresError::Unusable`] if this process may not use it.
+/// [`PostgresError::NotRunning`] if no server has written its socket path there;
+/// [`PostgresError::PasswordMissing`] or [`PostgresError::Unusable`] if this process may not use it.
 pub fn find_running(data_dir: &Path) -> Result<PgConnectOptions, PostgresError> {
     let data_dir = fs::canonicalize(data_dir).map_err(io_at("resolve", data_dir))?;
     let home = ClusterHome::find(&data_dir)?;

@@ -1,7 +1,7 @@
 //! File locks (flock) for process liveness.
 //!
-//! The kernel releases a lock at the end of its holder, however it ends, and unlike a pid a lock cannot be mistaken for
-//! another process's. The file's content is for people and for signals.
+//! The kernel releases a lock at the end of its holder, however it ends, and unlike a pid a lock cannot be
+//! mistaken for another process's. The file's content is for people and for signals.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -67,7 +67,8 @@ impl LockFile {
         }
     }
 
-    /// Replaces the content. Texts of one lock have the same length, so that a reader never sees a partial one.
+    /// Replaces the content. Texts of one lock have the same length, so that a reader never sees a partial
+    /// one.
     ///
     /// # Errors
     /// Those of the file system when writing.
@@ -86,8 +87,8 @@ impl LockFile {
 }
 
 impl Drop for LockFile {
-    /// Unlocks before the descriptor is closed: a child process that is between fork and exec has a copy of the
-    /// descriptor, which would keep the lock for that moment.
+    /// Unlocks before the descriptor is closed: a child process that is between fork and exec has a copy of
+    /// the descriptor, which would keep the lock for that moment.
     fn drop(&mut self) {
         if let Err(error) = self.file.unlock() {
             tracing::warn!(error.message = %error, path = %self.path.display(), "cannot unlock");

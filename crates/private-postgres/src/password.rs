@@ -1,7 +1,7 @@
 //! Password of the private Postgres, in `DATA_DIR/postgres-password` with mode 0600.
 //!
-//! A second barrier against other users of the machine, besides the mode of the socket's directory. The file is written
-//! before `initdb` runs, so that no crash leaves a cluster without a known password.
+//! A second barrier against other users of the machine, besides the mode of the socket's directory. The file
+//! is written before `initdb` runs, so that no crash leaves a cluster without a known password.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};

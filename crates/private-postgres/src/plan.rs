@@ -1,7 +1,7 @@
 //! Server plan: everything a guard needs to run the server, passed as command-line arguments.
 //!
-//! A guard reads no settings and no environment, so guards with the same plan are interchangeable. The fingerprint
-//! tells whether a running guard has the current plan.
+//! A guard reads no settings and no environment, so guards with the same plan are interchangeable. The
+//! fingerprint tells whether a running guard has the current plan.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Server process: start, adoption, and stop.
 //!
-//! `postmaster.pid` in the cluster names its server. A server that matches the plan is adopted, whichever process
-//! started it; any other server is stopped first. Files that Postgres maintains are never removed.
+//! `postmaster.pid` in the cluster names its server. A server that matches the plan is adopted, whichever
+//! process started it; any other server is stopped first. Files that Postgres maintains are never removed.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -124,8 +124,8 @@ impl Postmaster {
     }
 }
 
-/// Whether this server accepts connections, by its own account. Compares the pid, because the file of a killed server
-/// stays until its successor overwrites it.
+/// Whether this server accepts connections, by its own account. Compares the pid, because the file of a
+/// killed server stays until its successor overwrites it.
 pub(super) fn is_ready(pgdata: &Path, pid: u32) -> bool {
     recorded_pid(pgdata) == Some(pid)
         && pid_file_line(pgdata, STATE_LINE).is_some_and(|state| state == "ready")
@@ -204,10 +204,10 @@ fn is_of_cluster(plan: &ServerPlan, pid: u32) -> bool {
     })
 }
 
-/// Lets the server start although its old pid now belongs to another process, which is common after a restart of the
-/// machine or the container; Postgres would refuse to start. Keeps the file, because it also names the shared memory by
-/// which Postgres detects surviving children of the old server. Only the pid becomes that of this process, the new
-/// server's parent, which Postgres knows not to be a server.
+/// Lets the server start although its old pid now belongs to another process, which is common after a restart
+/// of the machine or the container; Postgres would refuse to start. Keeps the file, because it also names the
+/// shared memory by which Postgres detects surviving children of the old server. Only the pid becomes that of
+/// this process, the new server's parent, which Postgres knows not to be a server.
 fn replace_stale_pid(plan: &ServerPlan, path: &Path) -> io::Result<()> {
     let temporary = path.with_extension("new");
     let text = fs::read_to_string(path)?;
@@ -228,8 +228,8 @@ fn replace_stale_pid(plan: &ServerPlan, path: &Path) -> io::Result<()> {
     fs::rename(temporary, path)
 }
 
-/// The socket's lock file also names the last server and outlives it. A server that fails to get the socket removes
-/// `postmaster.pid` on exit, so the lock is checked separately, before every start.
+/// The socket's lock file also names the last server and outlives it. A server that fails to get the socket
+/// removes `postmaster.pid` on exit, so the lock is checked separately, before every start.
 fn release_socket_lock(plan: &ServerPlan) -> io::Result<()> {
     let Some(lock) = settings::socket_directory(&plan.settings).map(|socket| socket.join(socket::LOCK_FILE))
     else {

@@ -1,7 +1,7 @@
 //! Process inspection by pid.
 //!
-//! A pid in a file may have been reused. Before a process is treated as the server or sent a signal, its user and
-//! command line are compared with the expected ones.
+//! A pid in a file may have been reused. Before a process is treated as the server or sent a signal, its user
+//! and command line are compared with the expected ones.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;

@@ -1,7 +1,7 @@
 //! Discovery of the server programs `initdb` and `postgres`.
 //!
-//! Only the major version that created a cluster can open it. A new cluster uses the first suitable pair: on the PATH,
-//! then in the directories of common distributions, newest version first.
+//! Only the major version that created a cluster can open it. A new cluster uses the first suitable pair: on
+//! the PATH, then in the directories of common distributions, newest version first.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -27,11 +27,12 @@ pub(super) struct ServerPrograms {
     pub(super) postgres: PathBuf,
 }
 
-/// Finds the programs: of major version `cluster_version` for an existing cluster, else the first that are new enough.
+/// Finds the programs: of major version `cluster_version` for an existing cluster, else the first that are
+/// new enough.
 ///
 /// # Errors
-/// [`PostgresError::ProgramsMissing`], [`PostgresError::VersionMissing`] or [`PostgresError::TooOld`], each of which
-/// says what to install.
+/// [`PostgresError::ProgramsMissing`], [`PostgresError::VersionMissing`] or [`PostgresError::TooOld`], each
+/// of which says what to install.
 pub(super) fn find(cluster_version: Option<u32>) -> Result<ServerPrograms, PostgresError> {
     let directories = directories();
     let mut found = Vec::new();
@@ -112,7 +113,8 @@ fn children(base: &Path, part: &OsStr) -> Vec<PathBuf> {
 fn find_in_directory(directory: &Path) -> Option<ServerPrograms> {
     let initdb = fs::canonicalize(directory.join("initdb")).ok()?;
     let postgres = fs::canonicalize(directory.join("postgres")).ok()?;
-    // Some distributions link both names to one multi-call wrapper, which must be called by its original name.
+    // Some distributions link both names to one multi-call wrapper, which must be called by its original
+    // name.
     let has_name = |path: &Path, name: &str| path.file_name() == Some(OsStr::new(name));
     if has_name(&initdb, "initdb") && has_name(&postgres, "postgres") {
         Some(ServerPrograms { initdb, postgres })
@@ -124,8 +126,8 @@ fn find_in_directory(directory: &Path) -> Option<ServerPrograms> {
     }
 }
 
-/// `postgres (PostgreSQL) 15.19 (Debian 15.19-0+deb12u1)` is 15. A program that cannot be run has no version and is
-/// skipped.
+/// `postgres (PostgreSQL) 15.19 (Debian 15.19-0+deb12u1)` is 15. A program that cannot be run has no version
+/// and is skipped.
 fn major_of(postgres: &Path) -> Option<u32> {
     let output = Command::new(postgres)
         .arg("--version")

@@ -1,7 +1,8 @@
 //! Restart backoff of the server, and the grace period of an absent service.
 //!
-//! Pure: times are arguments. A server that was ready before is restarted without limit, with a growing backoff.
-//! A server that was never ready is given up after a timeout, so that a start that cannot succeed reports an error.
+//! Pure: times are arguments. A server that was ready before is restarted without limit, with a growing
+//! backoff. A server that was never ready is given up after a timeout, so that a start that cannot succeed
+//! reports an error.
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +15,8 @@ const MAX_DELAY: Duration = Duration::from_secs(5);
 /// How long a server that was never ready is retried.
 const FIRST_START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a service may be absent before its server is stopped: long enough for a restart, short enough that
-/// everything ends within five seconds.
+/// How long a service may be absent before its server is stopped: long enough for a restart, short enough
+/// that everything ends within five seconds.
 const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]

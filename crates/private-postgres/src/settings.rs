@@ -1,7 +1,7 @@
 //! Settings of the private Postgres.
 //!
-//! Passed on the command line, which overrides `postgresql.conf` and `ALTER SYSTEM`: nothing in the cluster can disable
-//! durable commits or write voucher data to the log.
+//! Passed on the command line, which overrides `postgresql.conf` and `ALTER SYSTEM`: nothing in the cluster
+//! can disable durable commits or write voucher data to the log.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,7 +18,8 @@ pub enum Durability {
     ForTests,
 }
 
-/// Two nodes with 39 connections each (`store::connection_class`), the operator and a few spare ones. Each costs memory.
+/// Two nodes with 39 connections each (`store::connection_class`), the operator and a few spare ones. Each
+/// costs memory.
 const MAX_CONNECTIONS: u32 = 100;
 
 /// Several tests at once start two services each on one server.

@@ -1,7 +1,7 @@
 //! Unix socket directory of the private Postgres, which only its account can enter.
 //!
-//! The kernel limits the length of a socket path. If the data directory is nested too deeply, a short directory below
-//! the temporary directory is used instead.
+//! The kernel limits the length of a socket path. If the data directory is nested too deeply, a short
+//! directory below the temporary directory is used instead.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -39,7 +39,9 @@ pub(super) fn create_directory(home: &ClusterHome) -> Result<PathBuf, PostgresEr
         create_private_dir(&directory, home.account)?;
         return Ok(directory);
     }
-    let reason = "its path and that of the temporary directory are too long for a socket; choose a shorter data directory".to_owned();
+    let reason = "its path and that of the temporary directory are too long for a socket; choose a shorter \
+        data directory"
+        .to_owned();
     Err(PostgresError::Unusable {
         path: home.path.clone(),
         reason,

@@ -6,8 +6,8 @@
 //! | open | is rejected until the pause is over | | |
 //! | half-open | one trial call passes, others are rejected | closed | open again, for twice as long |
 //!
-//! Plain data; time is an argument. A call that began before the circuit opened does not change the state when it ends.
-//! A trial call that never ends blocks the next one for [`HALF_OPEN_TIMEOUT`].
+//! Plain data; time is an argument. A call that began before the circuit opened does not change the state
+//! when it ends. A trial call that never ends blocks the next one for [`HALF_OPEN_TIMEOUT`].
 
 use std::time::Duration;
 
@@ -114,7 +114,8 @@ impl CircuitBreaker {
         match self.state {
             State::Closed => {}
             State::Open { until } if now < until => return Err(CircuitOpen(until - now)),
-            // The trial call usually ends long before its timeout: let callers ask again after the shortest pause.
+            // The trial call usually ends long before its timeout: let callers ask again after the shortest
+            // pause.
             State::HalfOpen { until } if now < until => {
                 return Err(CircuitOpen((until - now).min(OPEN_DURATION.0)));
             }

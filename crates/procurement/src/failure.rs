@@ -27,7 +27,8 @@ pub enum VendorFailure {
         /// Minimum time to wait, if known.
         retry_after: Option<Duration>,
     },
-    /// The vendor knows no purchase under this key. An earlier call may still be in flight, so buy under the same key.
+    /// The vendor knows no purchase under this key. An earlier call may still be in flight, so buy under the
+    /// same key.
     #[error("the vendor has no purchase under this key")]
     PurchaseNotFound,
     /// Vouchers may have been sold: poll, and never buy under another key.

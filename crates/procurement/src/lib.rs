@@ -1,8 +1,9 @@
-//! Procurement from vendors: the adapters by which vouchers are bought, and the engine's procurement port (`service`).
+//! Procurement from vendors: the adapters by which vouchers are bought, and the engine's procurement port
+//! (`service`).
 //!
-//! A purchase has one idempotency key, which the caller stores before the first call. A vendor sells once under a key,
-//! so retries are safe, and each result contains everything sold under the key so far. A failure states what is *known*
-//! ([`VendorFailure`]):
+//! A purchase has one idempotency key, which the caller stores before the first call. A vendor sells once
+//! under a key, so retries are safe, and each result contains everything sold under the key so far. A failure
+//! states what is *known* ([`VendorFailure`]):
 //!
 //! | Result | Known | Caller's action |
 //! |---|---|---|
@@ -78,7 +79,8 @@ impl VendorAdapter {
         })
     }
 
-    /// Creates the adapter of a configured vendor, with its own circuit breaker; the error is the reason why there is none.
+    /// Creates the adapter of a configured vendor, with its own circuit breaker; the error is the reason why
+    /// there is none.
     async fn open(
         access: &VendorWithCredential,
         keyring: &Keyring,
@@ -118,7 +120,8 @@ impl VendorAdapter {
     /// Returns the state of a purchase without buying.
     ///
     /// # Errors
-    /// [`VendorFailure`]; a poll without a conclusive response is [`VendorFailure::Unknown`] and changes nothing.
+    /// [`VendorFailure`]; a poll without a conclusive response is [`VendorFailure::Unknown`] and changes
+    /// nothing.
     pub async fn poll(&self, request: &BuyRequest) -> Result<PurchaseResult, VendorFailure> {
         match self {
             Self::Mock(mock) => mock.poll(request),
@@ -127,8 +130,8 @@ impl VendorAdapter {
         }
     }
 
-    /// The vendor's records of a UTC day, one page in memory at a time; `None` if the adapter does not fetch records. Those of the
-    /// mock are derived from our purchases ([`mock::MockRecords`]).
+    /// The vendor's records of a UTC day, one page in memory at a time; `None` if the adapter does not fetch
+    /// records. Those of the mock are derived from our purchases ([`mock::MockRecords`]).
     #[must_use]
     pub fn records(&self, day: Date) -> Option<RecordStream<'_>> {
         match self {

@@ -1,7 +1,7 @@
 //! Mock vendor of the sandbox: visibly fake vouchers of every product. The product id selects the behavior.
 //!
-//! Stateless: what was sold is a function of purchase and time. Polling returns the same vouchers, also after a
-//! restart, and nothing can be sold twice.
+//! Stateless: what was sold is a function of purchase and time. Polling returns the same vouchers, also after
+//! a restart, and nothing can be sold twice.
 
 mod records;
 
@@ -73,7 +73,8 @@ impl MockVendor {
     }
 
     /// # Errors
-    /// [`VendorFailure::NotBought`] if the product is never sold, [`VendorFailure::Unknown`] if the response is lost.
+    /// [`VendorFailure::NotBought`] if the product is never sold, [`VendorFailure::Unknown`] if the response
+    /// is lost.
     pub fn buy(&self, request: &BuyRequest) -> Result<PurchaseResult, VendorFailure> {
         if MockBehavior::of(request.product_id.as_str()) == MockBehavior::ResponseLost {
             return Err(TIMED_OUT);
@@ -85,7 +86,8 @@ impl MockVendor {
     /// [`VendorFailure::NotBought`] if the product is never sold.
     pub fn poll(&self, request: &BuyRequest) -> Result<PurchaseResult, VendorFailure> {
         let behavior = MockBehavior::of(request.product_id.as_str());
-        // Returns the exact remaining time, so that the next poll finds the purchase filled after the documented delay.
+        // Returns the exact remaining time, so that the next poll finds the purchase filled after the
+        // documented delay.
         let remaining = request.requested_at + behavior.delay() - self.clock.now();
         if remaining.is_positive() {
             return Ok(PurchaseResult {
@@ -110,11 +112,12 @@ impl MockVendor {
 }
 
 impl MockVendor {
-    /// The response that a partner requests, to a purchase of which `sold` vouchers were sold. Later responses of the vendor
-    /// contain the same vouchers.
+    /// The response that a partner requests, to a purchase of which `sold` vouchers were sold. Later
+    /// responses of the vendor contain the same vouchers.
     ///
     /// # Errors
-    /// [`VendorFailure::NotBought`] if nothing was sold and nothing will be, [`VendorFailure::Unknown`] after a timeout.
+    /// [`VendorFailure::NotBought`] if nothing was sold and nothing will be, [`VendorFailure::Unknown`] after
+    /// a timeout.
     pub fn respond(
         request: &BuyRequest,
         sold: u32,

@@ -1,9 +1,9 @@
 //! Failed authentications by client address.
 //!
-//! Failures are counted by address because their keys may belong to anyone; an IPv6 client counts by its /64, the size
-//! of one subscriber's network. Above the limit further failures get another error, valid requests do not: guessing
-//! from an address locks out no other client. Memory is bounded: when it is full, the addresses that failed longest ago
-//! are evicted.
+//! Failures are counted by address because their keys may belong to anyone; an IPv6 client counts by its /64,
+//! the size of one subscriber's network. Above the limit further failures get another error, valid requests
+//! do not: guessing from an address locks out no other client. Memory is bounded: when it is full, the
+//! addresses that failed longest ago are evicted.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -75,7 +75,8 @@ impl AuthFailures {
     /// Counts a failed request of this address.
     ///
     /// # Errors
-    /// [`Exhausted`] above the limit: the client does not learn the reason of the failure, which is not counted.
+    /// [`Exhausted`] above the limit: the client does not learn the reason of the failure, which is not
+    /// counted.
     pub fn record(&mut self, address: IpAddr, now: Duration) -> Result<RateLimitStatus, Exhausted> {
         let prefix = ClientPrefix::of(address);
         if self.windows.len() >= MAX_SOURCES && !self.windows.contains_key(&prefix) {
@@ -87,7 +88,8 @@ impl AuthFailures {
             .try_acquire(self.limit, now)
     }
 
-    /// Counts a request whose outcome is open like a failure. Returns what [`Self::release`] needs to take it back.
+    /// Counts a request whose outcome is open like a failure. Returns what [`Self::release`] needs to take it
+    /// back.
     ///
     /// # Errors
     /// [`Exhausted`]: too many requests of this address have failed or are open.

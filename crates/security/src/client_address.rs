@@ -1,8 +1,8 @@
 //! Client address behind trusted proxies (`X-Forwarded-For`).
 //!
-//! The client is the peer, unless the peer is a trusted proxy. In that case the client is the rightmost hop of
-//! `X-Forwarded-For` that is not a trusted proxy: each proxy appends the address that called it. Hops to the left of it
-//! may be forged and are ignored.
+//! The client is the peer, unless the peer is a trusted proxy. In that case the client is the rightmost hop
+//! of `X-Forwarded-For` that is not a trusted proxy: each proxy appends the address that called it. Hops to
+//! the left of it may be forged and are ignored.
 //!
 //! | `X-Forwarded-For`, from a trusted peer | Client |
 //! |---|---|
@@ -11,7 +11,8 @@
 //! | `…, 198.51.100.1, <trusted>` | 198.51.100.1 |
 //! | `…, <not an address>`, or the same before trusted ones | unknown: on no allowlist |
 //!
-//! Repeated headers form one list in wire order. IPv4-mapped IPv6 addresses count as IPv4. A hop may have a port.
+//! Repeated headers form one list in wire order. IPv4-mapped IPv6 addresses count as IPv4. A hop may have a
+//! port.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -118,7 +119,8 @@ pub fn parse_networks(text: &str) -> Result<Allowlist, InvalidAllowlist> {
     Allowlist::parse(&entries)
 }
 
-/// `203.0.113.7`, `203.0.113.7:1234`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:1234`, surrounded by blanks.
+/// `203.0.113.7`, `203.0.113.7:1234`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:1234`, surrounded by
+/// blanks.
 fn parse_hop(hop: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(hop).ok()?.trim_matches([' ', '\t']);
     let bare = text

@@ -61,8 +61,8 @@ impl ConsoleUrl {
         self.is_https && !is_loopback
     }
 
-    /// Whether a browser sent the request from a page of the console, by its headers `Sec-Fetch-Site` and `Origin`. Only a
-    /// browser that sends no `Sec-Fetch-Site` is judged by its `Origin`.
+    /// Whether a browser sent the request from a page of the console, by its headers `Sec-Fetch-Site` and
+    /// `Origin`. Only a browser that sends no `Sec-Fetch-Site` is judged by its `Origin`.
     #[must_use]
     pub fn is_same_origin(&self, fetch_site: Option<&[u8]>, origin: Option<&[u8]>) -> bool {
         match fetch_site {
@@ -71,8 +71,8 @@ impl ConsoleUrl {
         }
     }
 
-    /// The page that redeems a sign-in link. The query reaches the server, so that the page works without script; the page sends
-    /// no `Referer`, and the request log has no queries.
+    /// The page that redeems a sign-in link. The query reaches the server, so that the page works without
+    /// script; the page sends no `Referer`, and the request log has no queries.
     #[must_use]
     pub fn sign_in_link(&self, token: &str) -> String {
         format!("{}/sign-in/link?token={token}", self.origin)

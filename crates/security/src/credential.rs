@@ -1,8 +1,8 @@
 //! API keys and secrets of partners, stored as hashes.
 //!
-//! A key is an identifier and stays out of logs. A secret exists in memory while it is generated and while a request
-//! that carries it is checked, and is wiped afterwards. A fast hash (SHA-256) is sufficient: both are long and random,
-//! and every request computes it.
+//! A key is an identifier and stays out of logs. A secret exists in memory while it is generated and while a
+//! request that carries it is checked, and is wiped afterwards. A fast hash (SHA-256) is sufficient: both are
+//! long and random, and every request computes it.
 
 use std::fmt;
 
@@ -197,7 +197,8 @@ pub struct Credential {
     pub allowlist: Option<Allowlist>,
     /// What it may do; `None` is everything.
     pub scopes: Option<ApiScopes>,
-    /// When it was issued, by the clock of the issuing node. It is valid at once, also on a node whose clock is behind.
+    /// When it was issued, by the clock of the issuing node. It is valid at once, also on a node whose clock
+    /// is behind.
     pub not_before: OffsetDateTime,
     /// Valid before this time; `None` is until revoked.
     pub not_after: Option<OffsetDateTime>,
@@ -208,14 +209,14 @@ pub struct Credential {
     pub rotated_at: Option<OffsetDateTime>,
     /// Recorded only for credentials of a rotation.
     pub first_used_at: Option<OffsetDateTime>,
-    /// The first of the credentials that led to this one by rotation; its own ID if an operator issued it. They share their rate
-    /// limits.
+    /// The first of the credentials that led to this one by rotation; its own ID if an operator issued it.
+    /// They share their rate limits.
     pub family_id: CredentialId,
 }
 
 impl Credential {
-    /// Whether the first use is still to be recorded. Until then the predecessor may repeat the rotation, which
-    /// withdraws this credential.
+    /// Whether the first use is still to be recorded. Until then the predecessor may repeat the rotation,
+    /// which withdraws this credential.
     #[must_use]
     pub const fn is_awaiting_first_use(&self) -> bool {
         self.rotated_from.is_some() && self.first_used_at.is_none()
@@ -225,13 +226,14 @@ impl Credential {
     #[must_use]
     pub fn is_live(&self, now: OffsetDateTime) -> bool {
         let ended = self.not_after.is_some_and(|end| now >= end);
-        // Any `revoked_at` counts, even one in the future: the clock of the node that wrote it may be ahead of this
-        // one.
+        // Any `revoked_at` counts, even one in the future: the clock of the node that wrote it may be ahead
+        // of this one.
         self.revoked_at.is_none() && !ended
     }
 }
 
-/// Whether `text` is the prefix followed by this many bytes in lower-case hex. Takes the same time for all digits.
+/// Whether `text` is the prefix followed by this many bytes in lower-case hex. Takes the same time for all
+/// digits.
 fn is_prefixed_hex(text: &str, prefix: &str, bytes: usize) -> bool {
     text.strip_prefix(prefix).is_some_and(|digits| {
         let is_hex = |byte: u8| byte.is_ascii_digit() | (b'a'..=b'f').contains(&byte);

@@ -1,11 +1,12 @@
 //! Unambiguous framing of the signed message `timestamp ‖ method ‖ path ‖ body`.
 //!
-//! The message has no separators, so [`CanonicalRequest`] accepts only parts that can be split in one way: ten digits
-//! of timestamp, one of four methods followed by the `/` of the path, a path without `{`, and a body that is empty or
-//! begins with `{`. Otherwise a signature would also be valid for another request with bytes moved across a boundary.
+//! The message has no separators, so [`CanonicalRequest`] accepts only parts that can be split in one way:
+//! ten digits of timestamp, one of four methods followed by the `/` of the path, a path without `{`, and a
+//! body that is empty or begins with `{`. Otherwise a signature would also be valid for another request with
+//! bytes moved across a boundary.
 //!
-//! A path may be signed as received (`/api/v1/orders`) or without the prefix (`/orders`). Both stay unambiguous because
-//! the prefix is required and must not occur twice.
+//! A path may be signed as received (`/api/v1/orders`) or without the prefix (`/orders`). Both stay
+//! unambiguous because the prefix is required and must not occur twice.
 
 /// The prefix of every path of the partner API.
 pub const API_PREFIX: &str = "/api/v1";
@@ -133,7 +134,8 @@ fn short_path(path: &str) -> Option<&str> {
     segments.split('/').all(is_plain_segment).then_some(short)
 }
 
-/// Rejects empty segments (`//`, trailing slash), those that a proxy may resolve (`.`, `..`), escapes and `{`.
+/// Rejects empty segments (`//`, trailing slash), those that a proxy may resolve (`.`, `..`), escapes and
+/// `{`.
 fn is_plain_segment(segment: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
     !matches!(segment, "" | "." | "..") && segment.bytes().all(plain)

@@ -1,7 +1,7 @@
 //! Authentication headers, each of which must occur exactly once.
 //!
-//! A repeated header is refused like a wrong one: proxies and frameworks disagree about whether its first or its last
-//! value counts.
+//! A repeated header is refused like a wrong one: proxies and frameworks disagree about whether its first or
+//! its last value counts.
 
 use std::fmt;
 

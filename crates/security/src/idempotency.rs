@@ -66,9 +66,9 @@ impl IdempotencyKey {
 
 hidden!(IdempotencyKey);
 
-/// The stored hash of a key or of an operator's reference: the first 16 bytes of SHA-256 over partner (16 bytes), scope
-/// (1 byte) and text. The fixed lengths keep the parts apart. For the reference of a wallet entry `text` begins with
-/// the currency (`USD:…`), because references are unique per wallet and kind.
+/// The stored hash of a key or of an operator's reference: the first 16 bytes of SHA-256 over partner (16
+/// bytes), scope (1 byte) and text. The fixed lengths keep the parts apart. For the reference of a wallet
+/// entry `text` begins with the currency (`USD:…`), because references are unique per wallet and kind.
 #[must_use]
 pub fn scoped_hash(partner_id: PartnerId, scope: IdempotencyScope, text: &str) -> KeyHash {
     let digest: [u8; 32] = Sha256::new()

@@ -1,8 +1,8 @@
-//! Request authentication (API keys, IP allowlists, request signatures, rate limits, idempotency keys) and encryption
-//! ([`vault`]).
+//! Request authentication (API keys, IP allowlists, request signatures, rate limits, idempotency keys) and
+//! encryption ([`vault`]).
 //!
-//! Independent of the web framework and the database: header values arrive as bytes, addresses and the time as
-//! arguments, and each check returns a typed result. The checks of a request, in order:
+//! Independent of the web framework and the database: header values arrive as bytes, addresses and the time
+//! as arguments, and each check returns a typed result. The checks of a request, in order:
 //!
 //! | Check | File | Error |
 //! |---|---|---|
@@ -16,8 +16,8 @@
 //! | rate limit of the key and request class | [`limits`], [`sliding_window`], [`shared_window`], [`rate_limiter`] | `RATE_LIMIT_EXCEEDED` |
 //! | idempotency key of a write | [`idempotency`] | `MISSING_IDEMPOTENCY_KEY`, `INVALID_IDEMPOTENCY_KEY` |
 //!
-//! Failed authentications are counted per client address ([`auth_failures`]); above the limit they are answered with
-//! `RATE_LIMIT_EXCEEDED`.
+//! Failed authentications are counted per client address ([`auth_failures`]); above the limit they are
+//! answered with `RATE_LIMIT_EXCEEDED`.
 
 pub mod auth_failures;
 pub mod client_address;

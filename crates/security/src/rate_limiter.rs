@@ -4,9 +4,9 @@
 //! requests. Several nodes share the quota: see [`super::shared_window`]. A partner with a ceiling has
 //! windows of all its credentials together.
 //!
-//! Only authenticated requests create windows, so their number is bounded by live credentials and partners, times classes;
-//! housekeeping evicts idle ones. Failed authentications are counted separately, per client address and node, and do not affect
-//! valid requests.
+//! Only authenticated requests create windows, so their number is bounded by live credentials and partners,
+//! times classes; housekeeping evicts idle ones. Failed authentications are counted separately, per client
+//! address and node, and do not affect valid requests.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -171,7 +171,8 @@ impl RateLimiter {
         RateLimitKeys { own, ceiling }
     }
 
-    /// The least ceiling of a class, in windows of this length, for so many families whose partner has these limits.
+    /// The least ceiling of a class, in windows of this length, for so many families whose partner has these
+    /// limits.
     #[must_use]
     pub fn least_ceiling(&self, limits: &Limits, class: RequestClass, families: u32, window_s: u32) -> u32 {
         let each = self.defaults.effective_limit(limits, class);
@@ -238,7 +239,8 @@ impl RateLimiter {
         }
     }
 
-    /// Replaces what is known of a window by what the database counts, for a window of this length in seconds.
+    /// Replaces what is known of a window by what the database counts, for a window of this length in
+    /// seconds.
     pub fn apply_view(&self, window: WindowKey, window_s: u32, view: &[(i64, u32)], now: Duration) {
         let quota = self.defaults.get(window.class).quota;
         let entry = self.windows.entry(window);
@@ -254,8 +256,8 @@ impl RateLimiter {
         self.lock_failures().record(address, now)
     }
 
-    /// Begins an attempt to authenticate whose outcome another service knows. Until it ends it counts like a failure, so that an
-    /// address cannot have more of them open than may fail.
+    /// Begins an attempt to authenticate whose outcome another service knows. Until it ends it counts like a
+    /// failure, so that an address cannot have more of them open than may fail.
     ///
     /// # Errors
     /// [`Exhausted`]: the other service must not be asked.

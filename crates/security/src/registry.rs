@@ -1,8 +1,8 @@
 //! In-memory registry of partners and credentials, and the authentication of requests.
 //!
-//! Authentication costs no query, and a change applies to the next request. A wrong credential is refused with the same
-//! error and at the same cost whether or not its key exists. The address is checked only after the secret. A revoked
-//! credential stays revoked, even if an older copy is inserted later.
+//! Authentication costs no query, and a change applies to the next request. A wrong credential is refused
+//! with the same error and at the same cost whether or not its key exists. The address is checked only after
+//! the secret. A revoked credential stays revoked, even if an older copy is inserted later.
 //!
 //! | Check, in this order | Error |
 //! |---|---|
@@ -35,14 +35,15 @@ use super::security_event::HeldCredential;
 /// How long ended credentials are retained: longer than a change that began before may take.
 const ENDED_RETENTION: Duration = Duration::from_secs(3_600);
 
-/// Compared in place of an unknown key's hash, so that unknown keys take as long as known ones. No secret matches it:
-/// that would be a preimage of zero.
+/// Compared in place of an unknown key's hash, so that unknown keys take as long as known ones. No secret
+/// matches it: that would be a preimage of zero.
 const DUMMY_SECRET_HASH: ApiSecretHash = ApiSecretHash::from_bytes([0; 32]);
 
 /// Why authentication failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
-    /// Key or secret missing, repeated, malformed, unknown, wrong, expired or revoked. The client does not learn which.
+    /// Key or secret missing, repeated, malformed, unknown, wrong, expired or revoked. The client does not
+    /// learn which.
     #[error("X-API-Key and X-API-Secret must belong to a valid credential")]
     InvalidCredentials,
     /// The credentials are valid, the client address is not allowed.
@@ -133,7 +134,8 @@ impl AccessRegistry {
             *slot = Arc::new(credential);
             self.key_hashes.insert(credential_id, key_hash)
         };
-        // The service changes no key: a database user did. Under both, the credential would outlive its revocation.
+        // The service changes no key: a database user did. Under both, the credential would outlive its
+        // revocation.
         if let Some(previous) = previous.filter(|previous| *previous != key_hash)
             && let Some(mut slot) = self.credentials.get_mut(&previous)
         {
@@ -269,8 +271,8 @@ impl AccessRegistry {
         })
     }
 
-    /// Returns the credential of this key and secret. An unknown key takes the same steps as a wrong secret, so that it takes as
-    /// long.
+    /// Returns the credential of this key and secret. An unknown key takes the same steps as a wrong secret,
+    /// so that it takes as long.
     fn verify_secret(
         &self,
         headers: &AuthHeaders<'_>,

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-/// Group members must not write, others must have no access. A group that reads is common: root and the service's group.
+/// Group members must not write, others must have no access. A group that reads is common: root and the
+/// service's group.
 const EXPOSING_BITS: u32 = 0o027;
 
 /// Docker and Compose mount secrets here, readable by everybody in the container.

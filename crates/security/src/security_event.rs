@@ -18,7 +18,8 @@ pub enum SecurityEventReason {
     OperatorToken,
     /// The token of a browser's session is unknown.
     OperatorSession,
-    /// A row of the database that grants access has no valid HMAC: a database user has written it without the service.
+    /// A row of the database that grants access has no valid HMAC: a database user has written it without the
+    /// service.
     ForgedGrant,
     /// A sign-in link is unknown or used up, or the identity provider or the accounts refuse the person.
     OperatorSignIn,

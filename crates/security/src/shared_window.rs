@@ -65,7 +65,8 @@ impl Publication {
     }
 }
 
-/// Requests that the database counts: ages in microseconds, negative for a bucket that is not over, and numbers; oldest first.
+/// Requests that the database counts: ages in microseconds, negative for a bucket that is not over, and
+/// numbers; oldest first.
 pub type UsageView = Vec<(i64, u32)>;
 
 #[derive(Debug)]
@@ -203,8 +204,8 @@ impl SharedWindow {
         self.has_view = true;
     }
 
-    /// Whether this node may admit one more request before its next exchange. What remained at the last one is what remains now and
-    /// what this node has admitted since.
+    /// Whether this node may admit one more request before its next exchange. What remained at the last one
+    /// is what remains now and what this node has admitted since.
     fn has_share(&mut self, status: RateLimitStatus, sharing: Sharing, now: Duration) -> bool {
         let nodes = u64::from(sharing.nodes);
         if nodes <= 1 {

@@ -12,8 +12,8 @@
 //! | the message is unambiguous | [`SignatureError::Framing`] | body: `MALFORMED_REQUEST`; else `INVALID_SIGNATURE` |
 //! | the HMAC matches one form of the path | [`SignatureError::Mismatch`] | `INVALID_SIGNATURE` |
 //!
-//! The signature does not cover `Idempotency-Key`: TLS and the allowlist keep an attacker from replaying a captured
-//! request under another key.
+//! The signature does not cover `Idempotency-Key`: TLS and the allowlist keep an attacker from replaying a
+//! captured request under another key.
 
 use hmac::{Hmac, Mac};
 use sha2::{Digest as _, Sha256};
@@ -101,8 +101,8 @@ pub fn verify(
     }
 }
 
-/// Length and SHA-256 of the message that a request with the path as received should have signed, for a client's developer;
-/// `None` if there is no such message.
+/// Length and SHA-256 of the message that a request with the path as received should have signed, for a
+/// client's developer; `None` if there is no such message.
 #[must_use]
 pub fn expected_message(headers: &AuthHeaders<'_>, request: SignedRequest<'_>) -> Option<(usize, String)> {
     let timestamp = parse_timestamp(headers.timestamp).ok()?;
@@ -147,8 +147,8 @@ struct Signature<'a> {
 }
 
 impl<'a> Signature<'a> {
-    /// Accepts exactly `t=…,v1=…` in this order, without further fields. One space may follow the comma, and hex digits may
-    /// have either case, as partners' libraries differ.
+    /// Accepts exactly `t=…,v1=…` in this order, without further fields. One space may follow the comma, and
+    /// hex digits may have either case, as partners' libraries differ.
     fn parse(header: &'a [u8]) -> Option<Self> {
         let fields = header.strip_prefix(b"t=")?;
         let comma = fields.iter().position(|&b| b == b',')?;

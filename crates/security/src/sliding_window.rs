@@ -1,11 +1,12 @@
 //! Sliding-window rate limiter.
 //!
-//! In any span of `window_s` seconds at most `quota` requests pass. A request counts for exactly `window_s` after it
-//! passed.
+//! In any span of `window_s` seconds at most `quota` requests pass. A request counts for exactly `window_s`
+//! after it passed.
 //!
-//! Up to a quota of [`RESOLUTION`] every request is recorded individually and the window is exact. Above, the window is
-//! divided into that many ticks and the requests of a tick share an entry, so a slot becomes free at most one tick
-//! late. A window therefore holds at most some four thousand entries of 16 bytes, whatever the quota.
+//! Up to a quota of [`RESOLUTION`] every request is recorded individually and the window is exact. Above, the
+//! window is divided into that many ticks and the requests of a tick share an entry, so a slot becomes free
+//! at most one tick late. A window therefore holds at most some four thousand entries of 16 bytes, whatever
+//! the quota.
 //!
 //! `now` is the monotonic time of the process's clock.
 
@@ -42,7 +43,8 @@ pub struct RateLimitStatus {
     pub next_slot_in: Duration,
 }
 
-/// The limit is reached: a request after [`RateLimitStatus::next_slot_in`] passes unless another one takes the slot.
+/// The limit is reached: a request after [`RateLimitStatus::next_slot_in`] passes unless another one takes
+/// the slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exhausted(pub RateLimitStatus);
 
@@ -180,8 +182,8 @@ impl SlidingWindow {
         }
     }
 
-    /// After an operator lowered the quota more requests may count than it allows: a slot becomes free once the excess
-    /// expired.
+    /// After an operator lowered the quota more requests may count than it allows: a slot becomes free once
+    /// the excess expired.
     fn next_slot_in(&self, now: Duration) -> Duration {
         let excess = self
             .used

@@ -1,4 +1,5 @@
-//! Webhook URLs in the audit log: origin and keyed hash. The path or the query of a URL may hold a secret of the receiver.
+//! Webhook URLs in the audit log: origin and keyed hash. The path or the query of a URL may hold a secret of
+//! the receiver.
 
 use serde::Serialize;
 use url::Url;

@@ -1,4 +1,5 @@
-//! The local path that a browser returns to after signing in; other addresses are ignored, so that no link redirects elsewhere.
+//! The local path that a browser returns to after signing in; other addresses are ignored, so that no link
+//! redirects elsewhere.
 
 use std::fmt;
 

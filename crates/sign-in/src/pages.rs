@@ -26,8 +26,8 @@ pub fn sign_in(next: &NextPath, provider: Option<&str>) -> Markup {
                 p { a.button href=(next.provider_url()) { "Sign in at " (provider) } }
             }
             h2 { "With a one-time link" }
-            p { "Run this command with your operator token, and open the link that it prints, or paste it here. The link works once, \
-                 for 10 minutes." }
+            p { "Run this command with your operator token, and open the link that it prints, or paste it \
+                here. The link works once, for 10 minutes." }
             pre { code { "vouchsafe operator sign-in NAME" } }
             form method="post" action="/sign-in/link" {
                 input type="hidden" name="next" value=(next);
@@ -80,7 +80,8 @@ pub fn account(operator: &OperatorName, role: Role) -> Markup {
     )
 }
 
-/// A sign-in that failed. `reason` is a sentence without its first capital and full stop, as in the errors of the API.
+/// A sign-in that failed. `reason` is a sentence without its first capital and full stop, as in the errors of
+/// the API.
 #[must_use]
 pub fn failure(reason: &str) -> Markup {
     page(

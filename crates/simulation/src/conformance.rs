@@ -1,6 +1,8 @@
-//! Conformance suite of the store and the delivery outbox: the cases that the in-memory store and Postgres must both pass.
+//! Conformance suite of the store and the delivery outbox: the cases that the in-memory store and Postgres
+//! must both pass.
 //!
-//! For each guard of a commit or a flush at least one case fails when the guard is removed; [`GUARDS`] lists them.
+//! For each guard of a commit or a flush at least one case fails when the guard is removed; [`GUARDS`] lists
+//! them.
 
 mod caps;
 mod changes;

@@ -1,7 +1,8 @@
-//! In-memory store with the transaction semantics of Postgres: row locks, blocking, verdicts, injected faults.
+//! In-memory store with the transaction semantics of Postgres: row locks, blocking, verdicts, injected
+//! faults.
 //!
-//! It rejects, loses and delays whatever Postgres may; `conformance` runs the same cases against both. Iteration order is
-//! deterministic, so one seed reproduces one run.
+//! It rejects, loses and delays whatever Postgres may; `conformance` runs the same cases against both.
+//! Iteration order is deterministic, so one seed reproduces one run.
 
 mod batch;
 mod claim;

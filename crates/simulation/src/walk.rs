@@ -1,7 +1,8 @@
-//! Deterministic simulation of the engine: one database, nodes that start and crash, requests and their replies.
+//! Deterministic simulation of the engine: one database, nodes that start and crash, requests and their
+//! replies.
 //!
-//! Everything runs on one thread and on paused time, so a run is reproducible. A node owns its tasks: dropping it is a
-//! `kill -9`.
+//! Everything runs on one thread and on paused time, so a run is reproducible. A node owns its tasks:
+//! dropping it is a `kill -9`.
 
 mod clock;
 mod history;

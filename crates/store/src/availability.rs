@@ -21,7 +21,8 @@ impl Stock {
             )
         });
         let (product_ids, (min_days, caps)): (Vec<_>, (Vec<_>, Vec<_>)) = columns.unzip();
-        // Starts with the chunks that expire last: those have the most unsold vouchers, so the count reaches its cap soonest.
+        // Starts with the chunks that expire last: those have the most unsold vouchers, so the count reaches
+        // its cap soonest.
         let counts = sqlx::query!(
             r#"SELECT q.product_id AS "product_id!: ProductId", d.denomination AS "denomination: Amount", f.free AS "free!"
                FROM (

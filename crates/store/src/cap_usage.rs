@@ -61,7 +61,8 @@ pub(super) async fn record_order_totals(
     .map(drop)
 }
 
-/// Removes the counters of days that ended a week ago, and running totals before the last one that precedes every window.
+/// Removes the counters of days that ended a week ago, and running totals before the last one that precedes
+/// every window.
 pub(super) async fn purge(pool: &PgPool) -> Result<(), sqlx::Error> {
     sqlx::query!("DELETE FROM partner_usage WHERE day < (now() AT TIME ZONE 'UTC')::date - 7")
         .execute(pool)

@@ -78,7 +78,8 @@ impl Categories {
     }
 }
 
-/// Loads the ids of a category and its ancestors, from the category upwards; empty if the category does not exist.
+/// Loads the ids of a category and its ancestors, from the category upwards; empty if the category does not
+/// exist.
 async fn load_ancestors(
     connection: &mut PgConnection,
     category_id: &str,

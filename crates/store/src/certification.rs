@@ -19,7 +19,8 @@ use vouchsafe_database::database::Database;
 /// Room for a hundred attempts of a partner at one check, of which the newest decided one counts.
 const MAX_OBSERVATIONS: usize = 200;
 
-/// Key of the advisory lock of writers: two that delete the same rows could deadlock. Any otherwise unused number.
+/// Key of the advisory lock of writers: two that delete the same rows could deadlock. Any otherwise unused
+/// number.
 const WRITERS_LOCK: i64 = 0x5653_6365_7274_6900;
 
 /// `check_name` of observations that belong to no check.
@@ -50,7 +51,8 @@ impl Observations {
         })
     }
 
-    /// Lists the observations of a partner, oldest first, followed by the deliveries of orders whose codes it fetched in part.
+    /// Lists the observations of a partner, oldest first, followed by the deliveries of orders whose codes it
+    /// fetched in part.
     #[boxed]
     pub async fn list(&self, partner_id: PartnerId) -> Result<Vec<Observation>, StoreError> {
         self.0

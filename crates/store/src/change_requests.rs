@@ -1,7 +1,8 @@
 //! Change requests: changes that wait for a second operator.
 //!
-//! A request is confirmed before its change is carried out, and ended afterwards. A confirmed request that was not ended (the node
-//! died, or the engine did not answer in time) can be confirmed again; its change takes effect once, as a repeated call does.
+//! A request is confirmed before its change is carried out, and ended afterwards. A confirmed request that
+//! was not ended (the node died, or the engine did not answer in time) can be confirmed again; its change
+//! takes effect once, as a repeated call does.
 
 mod retention;
 mod sealed;
@@ -23,7 +24,8 @@ use self::trail::{audit_change, find_partner};
 use vouchsafe_database::database::{Database, Statement};
 use vouchsafe_operators::grants::Grants;
 
-/// Until then a confirmed request is being carried out, and is not confirmed again. Longer than a change takes.
+/// Until then a confirmed request is being carried out, and is not confirmed again. Longer than a change
+/// takes.
 const EXECUTION_TIMEOUT_S: f64 = 60.0;
 
 /// A change to request.
@@ -42,7 +44,8 @@ pub struct NewChangeRequest {
     pub expires_at: OffsetDateTime,
 }
 
-/// A request with its encrypted change, which is gone once the request has ended, and the account of its requester.
+/// A request with its encrypted change, which is gone once the request has ended, and the account of its
+/// requester.
 #[derive(Debug, Clone)]
 pub struct StoredChangeRequest {
     pub request: ChangeRequest,
@@ -81,8 +84,8 @@ macro_rules! query_requests {
 pub struct ChangeRequests(pub(super) Database, pub(super) Grants);
 
 impl ChangeRequests {
-    /// Stores a request, unless the same operator has requested the same change and it still waits. Returns the one that waits.
-    /// `is_same` decides by the encrypted change of a request for the same object.
+    /// Stores a request, unless the same operator has requested the same change and it still waits. Returns
+    /// the one that waits. `is_same` decides by the encrypted change of a request for the same object.
     pub async fn create(
         &self,
         new: NewChangeRequest,
@@ -90,8 +93,8 @@ impl ChangeRequests {
         actor: AuditActor,
     ) -> Result<ChangeRequest, StoreError> {
         transaction!(self.0, "request.create", async |transaction| {
-            // Serializes the requests of an operator, so that a repeated call finds the first one. The token of the settings has no
-            // row that could be locked.
+            // Serializes the requests of an operator, so that a repeated call finds the first one. The token
+            // of the settings has no row that could be locked.
             sqlx::query!(
                 "SELECT pg_advisory_xact_lock(hashtextextended('request ' || $1::text, 0))",
                 &new.requested_by as _,
@@ -195,8 +198,8 @@ impl ChangeRequests {
         self.0.fetch_all(statement).await
     }
 
-    /// Confirms a waiting request of another operator, or one that was confirmed a minute ago and not ended. Returns the request
-    /// after that; `None` if it cannot be confirmed now.
+    /// Confirms a waiting request of another operator, or one that was confirmed a minute ago and not ended.
+    /// Returns the request after that; `None` if it cannot be confirmed now.
     #[boxed]
     pub async fn confirm(
         &self,

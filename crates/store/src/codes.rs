@@ -40,7 +40,8 @@ pub struct SealedVoucher {
 pub enum RetrievalOutcome {
     /// The audit entry is committed; the codes may be decrypted.
     Vouchers(Vec<SealedVoucher>),
-    /// The order has no vouchers. A lone retrieval waits for the order's lock, so without a response it had none when it was read.
+    /// The order has no vouchers. A lone retrieval waits for the order's lock, so without a response it had
+    /// none when it was read.
     #[default]
     NotReady,
     NotFound,
@@ -67,9 +68,10 @@ impl BatchOp for RetrieveCodesOp {
     }
 }
 
-/// Runs one statement with one commit: locks orders in the lanes' lock order, then allocations, writes the audit entries, and
-/// reads the codes. A row that cannot be decoded fails only its own request, because the audit entries are committed already: so
-/// its columns are parsed one by one. `None` marks a request to run alone.
+/// Runs one statement with one commit: locks orders in the lanes' lock order, then allocations, writes the
+/// audit entries, and reads the codes. A row that cannot be decoded fails only its own request, because the
+/// audit entries are committed already: so its columns are parsed one by one. `None` marks a request to run
+/// alone.
 async fn retrieve(
     pool: &PgPool,
     retrievals: &[CodeRetrieval],

@@ -1,7 +1,7 @@
 //! Call of the SQL function `commit_batch`: encodes a batch of records as arrays and decodes the verdicts.
 //!
-//! A write has succeeded only when the server is ready for the next query, not when the first row arrives: rows are always
-//! read to the end. The statement is not checked at compile time: it has a parameter per
+//! A write has succeeded only when the server is ready for the next query, not when the first row arrives:
+//! rows are always read to the end. The statement is not checked at compile time: it has a parameter per
 //! column that the engine's records are split into. The conformance tests run it.
 
 mod columns;
@@ -150,7 +150,8 @@ impl VerdictRow {
 }
 
 impl KnownResponses {
-    /// Returns `None` if the response was purged after the claim met its key: it has expired, and the caller decides again.
+    /// Returns `None` if the response was purged after the claim met its key: it has expired, and the caller
+    /// decides again.
     fn take(&mut self, index: usize) -> Result<Option<StoredResponse>, sqlx::Error> {
         let fingerprint = self.fingerprints.get_mut(index).and_then(Option::take);
         let status = self.statuses.get(index).copied().flatten();

@@ -1,8 +1,10 @@
-//! Continuity of the database: detects that it was restored, or that another server took over, and quarantines the free stock.
+//! Continuity of the database: detects that it was restored, or that another server took over, and
+//! quarantines the free stock.
 //!
-//! A voucher that is free in a restored database may have been sold after the backup. The primary key of `allocations` cannot tell,
-//! because its row is lost. The first lane that connects to such a database therefore quarantines all free stock before it commits
-//! anything (`docs/decisions/0016-quarantine-after-restore.md`):
+//! A voucher that is free in a restored database may have been sold after the backup. The primary key of
+//! `allocations` cannot tell, because its row is lost. The first lane that connects to such a database
+//! therefore quarantines all free stock before it commits anything
+//! (`docs/decisions/0016-quarantine-after-restore.md`):
 //!
 //! | Evidence | Recognised by |
 //! |---|---|
@@ -11,11 +13,12 @@
 //! | restored dump, copied database | oids of the database and of `allocations` |
 //! | an acknowledged commit of this process is missing | batch number and generation of the lane |
 //!
-//! A quarantine raises the epoch of the row `continuity`, whatever the amount of stock: chunks that were cleared in an earlier epoch are
-//! not claimed, and a commit rejects what a shelf in memory still offers of them. A release clears chunks for the current epoch.
+//! A quarantine raises the epoch of the row `continuity`, whatever the amount of stock: chunks that were
+//! cleared in an earlier epoch are not claimed, and a commit rejects what a shelf in memory still offers of
+//! them. A release clears chunks for the current epoch.
 //!
-//! It also replaces the id of the history, under which leases of endpoints are held: a delivery actor that has read events which the
-//! database has lost writes nothing.
+//! It also replaces the id of the history, under which leases of endpoints are held: a delivery actor that
+//! has read events which the database has lost writes nothing.
 
 use serde::Serialize;
 use sqlx::{Connection as _, PgConnection};
@@ -61,7 +64,8 @@ impl ServerIdentity {
     }
 }
 
-/// Records the server at the first use of the database, and quarantines the free stock if it is not the recorded one.
+/// Records the server at the first use of the database, and quarantines the free stock if it is not the
+/// recorded one.
 pub(super) async fn check(connection: &mut PgConnection) -> Result<ServerIdentity, sqlx::Error> {
     let current = load_current(connection).await?;
     let recorded = load_recorded(connection).await?;
@@ -75,7 +79,8 @@ pub(super) async fn check(connection: &mut PgConnection) -> Result<ServerIdentit
     Ok(current)
 }
 
-/// The timeline comes from the current WAL position: the control file has the new one only after a checkpoint.
+/// The timeline comes from the current WAL position: the control file has the new one only after a
+/// checkpoint.
 async fn load_current(connection: &mut PgConnection) -> Result<ServerIdentity, sqlx::Error> {
     sqlx::query_as!(
         ServerIdentity,
@@ -118,8 +123,8 @@ async fn record_first(
     Ok(load_recorded(connection).await?.unwrap_or(current))
 }
 
-/// Quarantines all stock that is free now, and records the server. Without a `reason` it does so only if the server is not the recorded
-/// one.
+/// Quarantines all stock that is free now, and records the server. Without a `reason` it does so only if the
+/// server is not the recorded one.
 pub(super) async fn quarantine(
     connection: &mut PgConnection,
     reason: Option<&str>,
@@ -128,11 +133,13 @@ pub(super) async fn quarantine(
     let mut transaction = connection.begin().await?;
     let current = load_current(&mut transaction).await?;
     record_first(&mut transaction, current).await?;
-    // A commit writes its lane's row before it reads the epoch. Those in flight are waited for, later ones read the new epoch.
+    // A commit writes its lane's row before it reads the epoch. Those in flight are waited for, later ones
+    // read the new epoch.
     sqlx::query!("LOCK TABLE lanes IN SHARE MODE /* guard: running-commits */")
         .execute(&mut *transaction)
         .await?;
-    // Several lanes detect the change at once: the first one quarantines, the others find the server recorded.
+    // Several lanes detect the change at once: the first one quarantines, the others find the server
+    // recorded.
     let recorded = sqlx::query_as!(
         ServerIdentity,
         "SELECT system_identifier, timeline, database_oid, table_oid FROM continuity FOR UPDATE",

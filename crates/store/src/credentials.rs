@@ -1,4 +1,5 @@
-//! Partner credentials: key and secret hashes, validity, revocation, and the data that access control loads at start.
+//! Partner credentials: key and secret hashes, validity, revocation, and the data that access control loads
+//! at start.
 
 mod retention;
 
@@ -24,7 +25,8 @@ use super::partners;
 use vouchsafe_database::database::{Database, Statement};
 use vouchsafe_operators::grants::{Grants, StoredGrant};
 
-/// Maximum of live credentials per partner (contract §3). Leaves room for overlapping rotations on several systems.
+/// Maximum of live credentials per partner (contract §3). Leaves room for overlapping rotations on several
+/// systems.
 pub const MAX_LIVE_CREDENTIALS: i64 = 5;
 
 /// Whether a live credential requires certification.
@@ -166,7 +168,8 @@ impl Credentials {
         Ok(found.map(|(credential, _)| credential))
     }
 
-    /// Lists up to `limit` credentials of a partner older than `before`, newest first, including those no longer valid.
+    /// Lists up to `limit` credentials of a partner older than `before`, newest first, including those no
+    /// longer valid.
     #[boxed]
     pub async fn list(
         &self,
@@ -284,7 +287,8 @@ pub(super) fn find_all(
     select_credentials!("WHERE credential_id = ANY ($1)", &ids)
 }
 
-/// The live credentials that came from a credential by rotation, directly or through others; locks their rows.
+/// The live credentials that came from a credential by rotation, directly or through others; locks their
+/// rows.
 pub(super) fn live_descendants(
     credential_id: CredentialId,
 ) -> Statement<impl FnMut(PgRow) -> Result<(Credential, StoredGrant), sqlx::Error> + Send + use<>> {

@@ -192,7 +192,8 @@ pub(super) async fn create_missing(
     Err(changed_again().into())
 }
 
-/// Creates the next key for codes, unless one newer than `active` exists; without `active` always. Returns the newest key.
+/// Creates the next key for codes, unless one newer than `active` exists; without `active` always. Returns
+/// the newest key.
 pub(super) async fn create_next(
     connection: &mut PgConnection,
     active: Option<KeyId>,
@@ -324,7 +325,8 @@ async fn read_newest(connection: &mut PgConnection) -> Result<Option<KeyRow>, sq
     newest.fetch_optional(connection).await
 }
 
-/// Refuses values under a data key that the database lacks: a standby that took over without it would have unreadable values.
+/// Refuses values under a data key that the database lacks: a standby that took over without it would have
+/// unreadable values.
 ///
 /// # Errors
 /// [`sqlx::Error`] if one is missing, or the database does not answer.
@@ -349,8 +351,8 @@ pub(super) async fn check_stored(
     }
 }
 
-/// Each sealed code takes a new code id, so the ids since the newest key was created bound its usage, with the old codes that were
-/// encrypted again.
+/// Each sealed code takes a new code id, so the ids since the newest key was created bound its usage, with
+/// the old codes that were encrypted again.
 async fn active_seals(connection: &mut PgConnection) -> Result<u64, sqlx::Error> {
     let seals = sqlx::query_scalar!(
         r#"SELECT CASE WHEN c.is_called THEN c.last_value ELSE 0 END - k.codes_before + k.reencrypted AS "seals!"

@@ -1,4 +1,5 @@
-//! Database preparation at start: durability settings, environment check (production or sandbox), schema and rights.
+//! Database preparation at start: durability settings, environment check (production or sandbox), schema and
+//! rights.
 //!
 //! A database of the other environment is rejected unchanged (contract §1).
 
@@ -15,7 +16,8 @@ use vouchsafe_database::schema::{self, SchemaMismatch};
 /// Server settings without which an acknowledged commit may be lost.
 const DURABILITY_SETTINGS: [&str; 2] = ["fsync", "full_page_writes"];
 
-/// SQLSTATE of a missing right: the role was created, or given to the service, after the last `vouchsafe migrate`.
+/// SQLSTATE of a missing right: the role was created, or given to the service, after the last `vouchsafe
+/// migrate`.
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
 /// The database cannot be used.

@@ -1,5 +1,6 @@
-//! Erasure of personal data of orders and payouts: references, metadata, destinations and reasons. Money, vouchers and the audit trail
-//! stay. Triggers of the database remove the texts of a row once it has `erased_at`; events of such an order are read without them.
+//! Erasure of personal data of orders and payouts: references, metadata, destinations and reasons. Money,
+//! vouchers and the audit trail stay. Triggers of the database remove the texts of a row once it has
+//! `erased_at`; events of such an order are read without them.
 
 use std::fmt::Display;
 
@@ -170,8 +171,9 @@ impl Erasures {
         })
     }
 
-    /// Erases the personal data of the closed ones of the next orders of a partner after `after`; with the first part also of its decided payouts.
-    /// Returns what was erased, and the last order of the part; `None` after the last part.
+    /// Erases the personal data of the closed ones of the next orders of a partner after `after`; with the
+    /// first part also of its decided payouts. Returns what was erased, and the last order of the part;
+    /// `None` after the last part.
     #[boxed]
     pub async fn erase_part_of_partner(
         &self,
@@ -260,8 +262,8 @@ async fn erase_payouts(connection: &mut PgConnection, partner_id: PartnerId) -> 
     Ok(payouts.len() as u64)
 }
 
-/// Removes what second operators see of these orders and payouts. A request that still waits cannot be carried out any more: they are
-/// closed and decided.
+/// Removes what second operators see of these orders and payouts. A request that still waits cannot be
+/// carried out any more: they are closed and decided.
 async fn erase_requests(
     connection: &mut PgConnection,
     objects: impl Iterator<Item = String>,

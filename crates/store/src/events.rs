@@ -1,9 +1,10 @@
 //! Event feed: reads a partner's events by number.
 //!
-//! The numbers of a partner's events have no gap and follow the commit order, so a reader that has read up to a number has
-//! missed nothing. Pages are bounded in rows and bytes.
+//! The numbers of a partner's events have no gap and follow the commit order, so a reader that has read up to
+//! a number has missed nothing. Pages are bounded in rows and bytes.
 //!
-//! The batched lookups share [`EventRow`] as a part of their rows, which the macros for checked SQL cannot fill.
+//! The batched lookups share [`EventRow`] as a part of their rows, which the macros for checked SQL cannot
+//! fill.
 
 use std::sync::Arc;
 
@@ -19,8 +20,8 @@ use vouchsafe_database::batcher::{BatchOp, BatchResponse, request_index};
 /// How long events stay in the feed and can be replayed (contract §3). Days.
 pub const FEED_DAYS: i32 = 30;
 
-/// Stored bytes per page, unless a single row has more. The events of an order of 1,000 vouchers take about 60 KiB stored, and
-/// several times that on the wire.
+/// Stored bytes per page, unless a single row has more. The events of an order of 1,000 vouchers take about
+/// 60 KiB stored, and several times that on the wire.
 pub(super) const MAX_PAGE_BYTES: i64 = 256 * 1_024;
 
 pub(super) const MAX_PAGE_ROWS: usize = 64;

@@ -10,20 +10,22 @@ use vouchsafe_database::database::Database;
 /// Pages of a statement. They have up to 8,000 keys with short responses.
 const STATEMENT_PAGES: i64 = 128;
 
-/// Calls that visit the whole table: six hours of one call a minute. Expired keys take up to a quarter of the table's room.
+/// Calls that visit the whole table: six hours of one call a minute. Expired keys take up to a quarter of the
+/// table's room.
 const SWEEP_CALLS: i64 = 360;
 
 /// Responses that are stored under idempotency keys.
 #[derive(Debug, Clone)]
 pub struct StoredResponses(pub(super) Database);
 
-/// Next page of the table to search for expired keys. The first is random: a node that restarts often reaches each page.
+/// Next page of the table to search for expired keys. The first is random: a node that restarts often reaches
+/// each page.
 #[derive(Debug, Default)]
 pub struct KeySweep(Option<i64>);
 
 impl StoredResponses {
-    /// Deletes the expired idempotency keys in the next part of the table and returns their number. It reads the table in its order
-    /// on disk: an index on the expiry would cost each order more than the sweep does.
+    /// Deletes the expired idempotency keys in the next part of the table and returns their number. It reads
+    /// the table in its order on disk: an index on the expiry would cost each order more than the sweep does.
     #[boxed]
     pub async fn purge_expired(&self, sweep: &mut KeySweep) -> Result<u64, StoreError> {
         let size = sqlx::query!(

@@ -9,9 +9,10 @@
 //!
 //! Each statement but the last serves all claims of a batch ([`super::stock_claims`]).
 //!
-//! Free vouchers are read by a statement after the one that took the chunk: an earlier snapshot misses the last commits of the
-//! previous owner. The statements are SQL functions because functions can fix their plans whatever the table sizes.
-//! Calls of these functions are not checked at compile time: the macros take each column of a function's result for nullable.
+//! Free vouchers are read by a statement after the one that took the chunk: an earlier snapshot misses the
+//! last commits of the previous owner. The statements are SQL functions because functions can fix their plans
+//! whatever the table sizes. Calls of these functions are not checked at compile time: the macros take each
+//! column of a function's result for nullable.
 
 mod claim;
 
@@ -118,7 +119,8 @@ async fn claim_rounds(
     Ok(())
 }
 
-/// Deletes the demands of claims that brought enough: other nodes come next, and a later demand of this node comes after theirs.
+/// Deletes the demands of claims that brought enough: other nodes come next, and a later demand of this node
+/// comes after theirs.
 async fn end_satisfied_demands(
     pool: &PgPool,
     node: &NodeIdentity,
@@ -156,8 +158,9 @@ enum Takeover {
     Yes,
 }
 
-/// Takes chunks without an owner, of ended incarnations, or of nodes whose lease has expired, and reads their free vouchers. Skips
-/// chunks that a commit has locked; `load_next_expiry` still sees these, so the SKU is not taken for sold out.
+/// Takes chunks without an owner, of ended incarnations, or of nodes whose lease has expired, and reads their
+/// free vouchers. Skips chunks that a commit has locked; `load_next_expiry` still sees these, so the SKU is
+/// not taken for sold out.
 async fn claim_round(
     pool: &PgPool,
     node: &NodeIdentity,
@@ -239,8 +242,8 @@ async fn load_next_expiry(
     Ok(())
 }
 
-/// Takes the stock that is reserved for the order of a purchase, whichever node owned it before. Locks the chunks in the order of
-/// their ids, as commits do.
+/// Takes the stock that is reserved for the order of a purchase, whichever node owned it before. Locks the
+/// chunks in the order of their ids, as commits do.
 pub(super) async fn claim_reserved(
     pool: &PgPool,
     node: &NodeIdentity,
@@ -279,7 +282,8 @@ pub(super) async fn claim_reserved(
     Ok(reserved)
 }
 
-/// Loads the free vouchers of chunks whatever their expiry, in the order of the chunks; empty chunks have no row.
+/// Loads the free vouchers of chunks whatever their expiry, in the order of the chunks; empty chunks have no
+/// row.
 async fn load_free_stock(pool: &PgPool, chunks: &[ChunkRow]) -> Result<Vec<FreeStockRow>, sqlx::Error> {
     let column = |of: fn(&ChunkRow) -> i64| chunks.iter().map(of).collect::<Vec<_>>();
     sqlx::query_as("SELECT f.chunk_id, f.stock_ids, f.expiries FROM list_free_stock_v1($1, $2, $3) AS f")
@@ -290,8 +294,8 @@ async fn load_free_stock(pool: &PgPool, chunks: &[ChunkRow]) -> Result<Vec<FreeS
         .await
 }
 
-/// Excludes empty chunks from later claims. Skips chunks that a commit has locked: waiting for several locks without an order
-/// could deadlock.
+/// Excludes empty chunks from later claims. Skips chunks that a commit has locked: waiting for several locks
+/// without an order could deadlock.
 async fn mark_emptied(pool: &PgPool, chunks: Vec<i64>) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "UPDATE chunks

@@ -1,7 +1,8 @@
 //! Keyring: the process's unlocked data keys, and their rotation.
 //!
-//! At startup it creates missing data keys and unwraps all of them with the wrapping keys. Every key that ever encrypted a
-//! code stays loaded. A key that another node created is loaded when a value needs it, and by [`Keyring::refresh`].
+//! At startup it creates missing data keys and unwraps all of them with the wrapping keys. Every key that
+//! ever encrypted a code stays loaded. A key that another node created is loaded when a value needs it, and
+//! by [`Keyring::refresh`].
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,7 +24,8 @@ use crate::data_keys::{DataKeyError, KeyRow, create_missing, read_data_keys};
 use crate::{DataKeySet, DataKeys};
 use vouchsafe_operators::grants::Grants;
 
-/// After a load without the requested key, or that failed: callers must not queue for a key manager that hangs.
+/// After a load without the requested key, or that failed: callers must not queue for a key manager that
+/// hangs.
 const MISS_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// After a failed creation of the next key: the active one is usable for long.
@@ -74,7 +76,8 @@ pub struct Keyring {
     /// The wrapping keys that did not work when they were probed last.
     failing: Mutex<Vec<WrappingKeyId>>,
     vault: RwLock<Arc<Vault>>,
-    /// Held while keys are loaded and put in place: callers that lack a key share one load, and a later load has read later rows.
+    /// Held while keys are loaded and put in place: callers that lack a key share one load, and a later load
+    /// has read later rows.
     loading: tokio::sync::Mutex<LoadState>,
     /// Locked while a caller creates the next key because the active one is used up; not before this time.
     next_rotation: tokio::sync::Mutex<Option<Instant>>,

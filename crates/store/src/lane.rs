@@ -1,7 +1,8 @@
-//! Lane connection: writes batches, and after an error with an unknown outcome determines whether the batch committed.
+//! Lane connection: writes batches, and after an error with an unknown outcome determines whether the batch
+//! committed.
 //!
-//! The connection is taken out while a batch is in flight and put back only after a complete response of the server. After any
-//! other result it is dropped, and the fence decides the outcome.
+//! The connection is taken out while a batch is in flight and put back only after a complete response of the
+//! server. After any other result it is dropped, and the fence decides the outcome.
 
 use std::future::Future;
 use std::time::Duration;
@@ -22,15 +23,16 @@ use super::node_identity::NodeIdentity;
 use vouchsafe_database::connection_pool::timeout_error;
 use vouchsafe_database::error::{commit_error, describe, is_read_only, unavailable};
 
-/// Deadline of a statement on a lane's connection. Longer than every server-side timeout, so only a dead connection reaches it;
-/// then the connection is dropped and the fence decides the outcome.
+/// Deadline of a statement on a lane's connection. Longer than every server-side timeout, so only a dead
+/// connection reaches it; then the connection is dropped and the fence decides the outcome.
 const LANE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Reason of a quarantine, for the audit trail.
 const COMMITS_LOST: &str = "commits that the database acknowledged are missing";
 
-/// Planner settings of `commit_batch`: generic plans of index probes, whatever the table sizes were at plan time. A bitmap scan reads
-/// every version that an open snapshot keeps of a row, where an ordered index scan ends at the newest.
+/// Planner settings of `commit_batch`: generic plans of index probes, whatever the table sizes were at plan
+/// time. A bitmap scan reads every version that an open snapshot keeps of a row, where an ordered index scan
+/// ends at the newest.
 const PLANNER_SETTINGS: [(&str, &str); 6] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
@@ -62,7 +64,8 @@ struct LaneState {
 type LaneConnection = (PgConnection, PrimaryWatch);
 
 impl PgLane {
-    /// Opens a lane with a new generation, which fences off batches in flight, and restarts its batch numbers.
+    /// Opens a lane with a new generation, which fences off batches in flight, and restarts its batch
+    /// numbers.
     pub(super) async fn open(
         servers: &Servers,
         node: &NodeIdentity,
@@ -101,7 +104,8 @@ impl PgLane {
         })
     }
 
-    /// Opens another connection. If the server behind it lacks what this lane has seen, the free stock is quarantined first.
+    /// Opens another connection. If the server behind it lacks what this lane has seen, the free stock is
+    /// quarantined first.
     async fn reconnect(&mut self) -> Result<LaneConnection, Unavailable> {
         let ((mut connection, primary), identity) = connect(&self.servers).await?;
         if identity.has_other_tables(self.identity) {
@@ -118,7 +122,8 @@ impl PgLane {
         Ok((connection, primary))
     }
 
-    /// Returns what the database has of the lane if it has lost commits. A later start of the node begins with other numbers.
+    /// Returns what the database has of the lane if it has lost commits. A later start of the node begins
+    /// with other numbers.
     async fn find_loss(&self, connection: &mut PgConnection) -> Result<Option<LaneState>, sqlx::Error> {
         let found = sqlx::query!(
             r#"SELECT n.incarnation AS "incarnation?", l.generation AS "generation?", l.batch AS "batch?"
@@ -147,7 +152,8 @@ impl PgLane {
         let (mut connection, mut primary) = self.connection.take().ok_or_else(lost)?;
         let written = commit_batch(&mut connection, &self.fence, batch, records);
         let written = tokio::select! {
-            // First: nothing is sent to a former primary, and its late acknowledgement does not count. It may never answer.
+            // First: nothing is sent to a former primary, and its late acknowledgement does not count. It may
+            // never answer.
             biased;
             () = primary.moved() => Ok(Err(moved_error())),
             written = tokio::time::timeout(LANE_TIMEOUT, written) => written,
@@ -177,9 +183,10 @@ impl PgLane {
     async fn recover_outcome(&mut self, batch: i64) -> Result<BatchOutcome, RecoverError> {
         self.connection = None;
         let (mut connection, primary) = self.reconnect().await?;
-        // The lock on the lane's row waits for a running old transaction, the new generation fences off one that arrives later,
-        // and the row holds the number of the last committed batch. The node's row is locked first: after a wait for the lane's
-        // row Postgres would not evaluate the incarnation again, and a later start could have happened meanwhile.
+        // The lock on the lane's row waits for a running old transaction, the new generation fences off one
+        // that arrives later, and the row holds the number of the last committed batch. The node's row is
+        // locked first: after a wait for the lane's row Postgres would not evaluate the incarnation again,
+        // and a later start could have happened meanwhile.
         let recovered = sqlx::query!(
             "WITH me AS MATERIALIZED (
                 SELECT n.node

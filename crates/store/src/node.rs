@@ -46,7 +46,8 @@ use vouchsafe_database::connection_pool::timeout_error;
 use vouchsafe_database::database::Database;
 use vouchsafe_operators::grants::Grants;
 
-/// How long a start waits for a lane on which a batch of its predecessor still runs. Longer than the statement timeout.
+/// How long a start waits for a lane on which a batch of its predecessor still runs. Longer than the
+/// statement timeout.
 const LANE_OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a request waits for the lookup of its idempotency key. Equal to the decision timeout.
@@ -87,7 +88,8 @@ impl PgNode {
         let partners = database.on(ConnectionClass::Partners);
         Ok(Self {
             claims: Batcher::start(&claims, &ClaimStockOp(identity.clone()), BatcherKind::Write),
-            // Reads of partners that run alone have been delayed by a lock, and orders must not wait behind them.
+            // Reads of partners that run alone have been delayed by a lock, and orders must not wait behind
+            // them.
             retrievals: Batcher::start(&partners, &RetrieveCodesOp, BatcherKind::Write),
             orders: Batcher::start(&partners, &ReadOrdersOp, BatcherKind::Lookup),
             orders_to_change: Batcher::start(&control, &ReadOrdersOp, BatcherKind::Lookup),
@@ -137,7 +139,8 @@ impl PgNode {
         self.database.on(ConnectionClass::Deliveries)
     }
 
-    /// Credentials on the connections that orders need: the first order with a rotated credential records its first use.
+    /// Credentials on the connections that orders need: the first order with a rotated credential records its
+    /// first use.
     #[must_use]
     pub fn credentials(&self) -> Credentials {
         Credentials(self.database.clone(), Grants::default())
@@ -181,7 +184,8 @@ impl PgNode {
         Ok(renewed)
     }
 
-    /// Whether the lease was renewed recently. A renewal is a commit, so this also shows, without orders, that commits hang.
+    /// Whether the lease was renewed recently. A renewal is a commit, so this also shows, without orders,
+    /// that commits hang.
     #[must_use]
     pub fn has_renewed_lease(&self) -> bool {
         let renewed_at = *self.lease_renewed_at.lock();
@@ -207,7 +211,8 @@ impl PgNode {
         self.replication.last()
     }
 
-    /// Ends the lease: other nodes may claim this node's stock at once. Call it when every record has its verdict.
+    /// Ends the lease: other nodes may claim this node's stock at once. Call it when every record has its
+    /// verdict.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer; other nodes then take the stock over on demand.
@@ -233,7 +238,8 @@ impl PgNode {
     /// Commits the audit entry and returns the sealed codes.
     ///
     /// # Errors
-    /// [`Unavailable`] when the database does not answer. The audit entry may have been committed; no code was returned.
+    /// [`Unavailable`] when the database does not answer. The audit entry may have been committed; no code
+    /// was returned.
     #[boxed]
     pub async fn retrieve_codes(&self, retrieval: CodeRetrieval) -> Result<RetrievalOutcome, Unavailable> {
         self.retrievals.submit(retrieval).await
@@ -262,7 +268,8 @@ impl PgNode {
         self.wallets.submit(partner_id).await
     }
 
-    /// Reads up to `limit` events of a partner. Returns `None` if the event to start after is not in its feed.
+    /// Reads up to `limit` events of a partner. Returns `None` if the event to start after is not in its
+    /// feed.
     ///
     /// # Errors
     /// [`Unavailable`] when the database does not answer.

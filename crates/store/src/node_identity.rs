@@ -1,6 +1,7 @@
 //! Node identity and lease: each start of a node takes its next incarnation and renews a lease while it runs.
 //!
-//! A later start of the same node fences off this one at once. Other nodes may claim its stock after the lease ends, or on demand.
+//! A later start of the same node fences off this one at once. Other nodes may claim its stock after the
+//! lease ends, or on demand.
 
 use sqlx::PgPool;
 use vouchsafe_database::schema;
@@ -20,7 +21,8 @@ pub struct NodeIdentity {
 /// Takes the next incarnation of the node called `name`, and a lease.
 ///
 /// # Errors
-/// [`schema::SchemaMismatch`] as [`sqlx::Error::Configuration`] when a migration has just removed what this program uses.
+/// [`schema::SchemaMismatch`] as [`sqlx::Error::Configuration`] when a migration has just removed what this
+/// program uses.
 pub(super) async fn start(pool: &PgPool, name: String) -> Result<NodeIdentity, sqlx::Error> {
     let migration = schema::Migrations::of_program().newest();
     let incarnation = sqlx::query_scalar!(
@@ -61,7 +63,8 @@ pub(super) async fn start(pool: &PgPool, name: String) -> Result<NodeIdentity, s
 pub enum EndedRegistration {
     /// A later start of the node has taken over.
     Superseded,
-    /// The database has lost the start: it was restored, or another server that did not have it has become the primary.
+    /// The database has lost the start: it was restored, or another server that did not have it has become
+    /// the primary.
     Lost,
 }
 

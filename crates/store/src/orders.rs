@@ -1,5 +1,5 @@
-//! Order reads: the order row and its vouchers in one statement. Reads of one, of several and of filtered orders share its text, so
-//! it is built at run time.
+//! Order reads: the order row and its vouchers in one statement. Reads of one, of several and of filtered
+//! orders share its text, so it is built at run time.
 
 mod events;
 mod list;
@@ -175,8 +175,8 @@ pub(super) async fn count(pool: &PgPool, partner_id: PartnerId, limit: u32) -> R
     Ok(count.fetch_one(pool).await?.cast_unsigned())
 }
 
-/// Starts a statement that reads orders with their vouchers; the caller adds the query of the order rows. Not checked at compile
-/// time: the caller determines the text.
+/// Starts a statement that reads orders with their vouchers; the caller adds the query of the order rows. Not
+/// checked at compile time: the caller determines the text.
 fn start_order_query() -> QueryBuilder<Postgres> {
     QueryBuilder::new("WITH o AS (")
 }

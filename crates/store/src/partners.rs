@@ -253,7 +253,8 @@ async fn change(
         return Ok(Ok(None));
     };
     if let Err(invalid) = grants.check(&stored) {
-        // All nodes hear of the partner by the entry, and suspend it: they may have loaded it before its row was changed.
+        // All nodes hear of the partner by the entry, and suspend it: they may have loaded it before its row
+        // was changed.
         let action = AuditAction::RejectPartnerRow;
         audit::write_of_partner(
             transaction,

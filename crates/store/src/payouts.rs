@@ -69,8 +69,8 @@ impl Payouts {
         self.0.fetch_optional(statement).await
     }
 
-    /// Reserves a pending payout for this decider: an operator who pays it, or the partner who cancels it. Returns whether
-    /// that succeeded: the first one keeps it, so that no payout is paid and cancelled.
+    /// Reserves a pending payout for this decider: an operator who pays it, or the partner who cancels it.
+    /// Returns whether that succeeded: the first one keeps it, so that no payout is paid and cancelled.
     #[boxed]
     pub async fn reserve(
         &self,
@@ -83,8 +83,8 @@ impl Payouts {
             .await
     }
 
-    /// Reserves a payout that is pending for operators, and writes an audit entry: one of them has read its destination. Returns
-    /// false if the partner is cancelling the payout; then nothing is written.
+    /// Reserves a payout that is pending for operators, and writes an audit entry: one of them has read its
+    /// destination. Returns false if the partner is cancelling the payout; then nothing is written.
     #[boxed]
     pub async fn open_destination(&self, payout: &Payout, actor: AuditActor) -> Result<bool, StoreError> {
         let (partner_id, payout_id) = (payout.partner_id, payout.payout_id);

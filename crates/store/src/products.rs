@@ -1,7 +1,8 @@
 //! Catalogue products.
 //!
-//! The currency of a product never changes, and its brand is fixed once it has had stock: the brand is part of the keyed hash
-//! that detects duplicate codes, and a face value in minor units means something else in another currency.
+//! The currency of a product never changes, and its brand is fixed once it has had stock: the brand is part
+//! of the keyed hash that detects duplicate codes, and a face value in minor units means something else in
+//! another currency.
 
 use sqlx::PgConnection;
 use sqlx::types::Json;
@@ -34,7 +35,8 @@ pub enum PutProductOutcome {
     CodeCaseFixed,
 }
 
-/// Key of the advisory lock around the rule of a brand for the case of its codes. Any otherwise unused number.
+/// Key of the advisory lock around the rule of a brand for the case of its codes. Any otherwise unused
+/// number.
 const CODE_CASE_LOCK: i64 = 0x5653_6361_7365_0000;
 
 /// Selects products with the rest of a statement.

@@ -1,7 +1,7 @@
 //! Purchases from vendors, one per order line.
 //!
-//! A purchase is stored before its request is sent and its request never changes: a retry under the same idempotency key repeats
-//! the same request.
+//! A purchase is stored before its request is sent and its request never changes: a retry under the same
+//! idempotency key repeats the same request.
 
 pub(super) mod answers;
 mod claims;
@@ -70,7 +70,8 @@ pub struct Purchase {
 pub struct Purchases(pub(super) Database);
 
 impl Purchases {
-    /// Starts a worker that writes the steps of many purchases in one transaction. It ends with the last clone of the result.
+    /// Starts a worker that writes the steps of many purchases in one transaction. It ends with the last
+    /// clone of the result.
     #[must_use]
     pub fn start_writes(&self, node: String) -> PurchaseWrites {
         PurchaseWrites(Batcher::start(
@@ -93,8 +94,8 @@ impl Purchases {
             .ok_or_else(|| sqlx::Error::RowNotFound.into())
     }
 
-    /// Lists up to `limit` requests that a vendor was sent and has not declined, requested between these times, after the one with
-    /// this time and id.
+    /// Lists up to `limit` requests that a vendor was sent and has not declined, requested between these
+    /// times, after the one with this time and id.
     #[boxed]
     pub async fn list_sent(
         &self,

@@ -57,7 +57,8 @@ pub enum SoldVoucherOutcome {
 pub struct Quarantine(pub(super) Database);
 
 impl Quarantine {
-    /// Quarantines all free stock, at the same cost whatever its amount. Repeating it changes only what is free since.
+    /// Quarantines all free stock, at the same cost whatever its amount. Repeating it changes only what is
+    /// free since.
     ///
     /// # Errors
     /// The stock may be quarantined.
@@ -79,7 +80,8 @@ impl Quarantine {
         Ok(active.is_some())
     }
 
-    /// Takes vouchers out of sale that were sold on the lost timeline. Returns a result per voucher. Idempotent.
+    /// Takes vouchers out of sale that were sold on the lost timeline. Returns a result per voucher.
+    /// Idempotent.
     ///
     /// # Errors
     /// The vouchers may be out of sale.
@@ -124,8 +126,8 @@ struct NewestRow {
 /// Withdraws the vouchers that this database does not know as sold: voids the free ones, and keeps those of
 /// orders from coming back. Returns a result per voucher and the number of vouchers that were free.
 ///
-/// Locks orders, sorted, before their allocations, as commits and retrievals do: a cancellation that has checked an allocation is
-/// waited for, and a later one finds it read.
+/// Locks orders, sorted, before their allocations, as commits and retrievals do: a cancellation that has
+/// checked an allocation is waited for, and a later one finds it read.
 async fn withdraw_sold(
     connection: &mut PgConnection,
     sold: &[SoldVoucher],
@@ -148,8 +150,9 @@ async fn withdraw_sold(
             attempt.rollback().await?;
             continue;
         }
-        // Sold to an order here, and to another one on the lost timeline: an order whose code was retrieved cannot return it. The
-        // time is that of the audit entry, by which `verify` knows that the code was not read.
+        // Sold to an order here, and to another one on the lost timeline: an order whose code was retrieved
+        // cannot return it. The time is that of the audit entry, by which `verify` knows that the code was
+        // not read.
         let kept = sqlx::query!(
             "UPDATE allocations
                 SET first_retrieved_at = COALESCE(first_retrieved_at, now())
@@ -235,7 +238,8 @@ async fn find_known(connection: &mut PgConnection, sold: &[SoldVoucher]) -> Resu
     .await
 }
 
-/// Finds the newest stock row of each voucher's code. A code row above the highest one of the backup names another code here.
+/// Finds the newest stock row of each voucher's code. A code row above the highest one of the backup names
+/// another code here.
 async fn find_newest_rows(
     connection: &mut PgConnection,
     sold: &[SoldVoucher],

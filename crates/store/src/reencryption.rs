@@ -34,8 +34,8 @@ const MAX_LOGGED_FAILURES: usize = 10;
 /// Requests that are listed.
 const MAX_LISTED: i64 = 10;
 
-/// Codes under an older key that a node still stores after this time are left to the next request: nodes load a new key within ten
-/// seconds. Seconds.
+/// Codes under an older key that a node still stores after this time are left to the next request: nodes load
+/// a new key within ten seconds. Seconds.
 const KEY_LEARNING_TIME_S: f64 = 60.0;
 
 /// A request to encrypt old codes again.
@@ -214,7 +214,8 @@ pub(super) async fn list_reencryptions(
 pub struct Reencryptions(pub(super) Database);
 
 impl Reencryptions {
-    /// Reads the next codes of the open request, if there is one and all nodes have had the time to load its data key.
+    /// Reads the next codes of the open request, if there is one and all nodes have had the time to load its
+    /// data key.
     #[boxed]
     pub async fn next_batch(&self) -> Result<Option<ReencryptionBatch>, StoreError> {
         self.0.run(|pool| async move { next_batch(&pool).await }).await

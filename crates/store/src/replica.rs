@@ -1,7 +1,8 @@
-//! A standby that serves long reads of operators: how far it is behind the primary, and whether it may be read.
+//! A standby that serves long reads of operators: how far it is behind the primary, and whether it may be
+//! read.
 //!
-//! The lag is measured without comparing clocks: positions of the primary's WAL are noted with the time at which they were read, and the
-//! newest one that the standby has replayed says which commits it has.
+//! The lag is measured without comparing clocks: positions of the primary's WAL are noted with the time at
+//! which they were read, and the newest one that the standby has replayed says which commits it has.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -38,7 +39,8 @@ pub struct Replica {
 struct Progress {
     /// Positions of the primary that the standby has not replayed yet, oldest first.
     awaited: VecDeque<(Instant, i64)>,
-    /// All that was committed before is in the standby. `None` until it is known, and while the standby does not answer.
+    /// All that was committed before is in the standby. `None` until it is known, and while the standby does
+    /// not answer.
     complete_until: Option<Instant>,
 }
 
@@ -119,8 +121,8 @@ impl Replica {
         Ok(())
     }
 
-    /// When the position of the primary was read, that position, and the one that the standby has replayed; `None` if the server is no standby
-    /// of this primary.
+    /// When the position of the primary was read, that position, and the one that the standby has replayed;
+    /// `None` if the server is no standby of this primary.
     async fn read_places(&self) -> Result<(Instant, i64, Option<i64>), StoreError> {
         let read_at = Instant::now();
         let primary = read_place(&self.primary).await?;

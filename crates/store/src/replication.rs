@@ -1,4 +1,5 @@
-//! Check that commits wait for a standby. It reports and decides nothing: a change between two checks leaves no trace.
+//! Check that commits wait for a standby. It reports and decides nothing: a change between two checks leaves
+//! no trace.
 
 use std::sync::Arc;
 use std::time::Duration;

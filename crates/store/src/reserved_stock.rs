@@ -1,7 +1,8 @@
-//! Reserved stock: chunks that no shelf claims, reserved for a purchase's order or for the orders that wait for the SKU.
+//! Reserved stock: chunks that no shelf claims, reserved for a purchase's order or for the orders that wait
+//! for the SKU.
 //!
-//! `chunks.reservation_id` holds the reservation. The id of an open purchase reserves for that purchase's order; any other id
-//! reserves for waiting orders, oldest first, until the stock is allocated or released.
+//! `chunks.reservation_id` holds the reservation. The id of an open purchase reserves for that purchase's
+//! order; any other id reserves for waiting orders, oldest first, until the stock is allocated or released.
 
 use uuid::Uuid;
 use vouchsafe_actors::ports::vendors::ReservedStock;
@@ -18,8 +19,9 @@ use vouchsafe_database::database::Database;
 pub struct Reservations(pub(super) Database);
 
 impl Reservations {
-    /// Ends the reservation of what remains of a purchase: reserves it for the orders that wait for the SKU, or releases it if
-    /// there are none. Returns the SKU if anything remained. Locks the chunks in the order of their ids, as commits do.
+    /// Ends the reservation of what remains of a purchase: reserves it for the orders that wait for the SKU,
+    /// or releases it if there are none. Returns the SKU if anything remained. Locks the chunks in the order
+    /// of their ids, as commits do.
     #[boxed]
     pub async fn release_remainder(&self, purchase_id: Uuid) -> Result<Option<Sku>, StoreError> {
         let statement = sqlx::query_as!(
@@ -85,7 +87,8 @@ impl Reservations {
         self.0.fetch_all(statement).await
     }
 
-    /// Releases reservations: any shelf may claim the stock. Locks the chunks in the order of their ids, as commits do.
+    /// Releases reservations: any shelf may claim the stock. Locks the chunks in the order of their ids, as
+    /// commits do.
     #[boxed]
     pub async fn release(&self, reservation_ids: Vec<Uuid>) -> Result<(), StoreError> {
         let statement = sqlx::query!(

@@ -9,7 +9,8 @@
 //! | count the live credentials | at most [`MAX_LIVE_CREDENTIALS`] |
 //! | insert the new credential with the allowlist, the scopes and the family of the old one | a rotation grants no further access and no further requests |
 //!
-//! First use and revocation of a successor are each conditional on the other not having happened; the row lock orders them.
+//! First use and revocation of a successor are each conditional on the other not having happened; the row
+//! lock orders them.
 
 use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
@@ -81,7 +82,8 @@ impl Credentials {
         })
     }
 
-    /// Records the use of a credential from a rotation and returns the time of its first use, or `None` if it was revoked.
+    /// Records the use of a credential from a rotation and returns the time of its first use, or `None` if it
+    /// was revoked.
     #[boxed]
     pub async fn record_first_use(
         &self,

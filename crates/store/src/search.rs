@@ -1,7 +1,7 @@
 //! Search by id or by an order's reference: one index probe per kind of object that the text can name.
 //!
-//! The keys of orders and ledger entries begin with the partner: they take one probe per partner, like the operators' order list.
-//! No statement reads a table of codes.
+//! The keys of orders and ledger entries begin with the partner: they take one probe per partner, like the
+//! operators' order list. No statement reads a table of codes.
 
 use sqlx::PgPool;
 use uuid::Uuid;

@@ -1,4 +1,5 @@
-//! Rights of the database role that serves: production refuses a role that could change the schema or what must never change.
+//! Rights of the database role that serves: production refuses a role that could change the schema or what
+//! must never change.
 
 use sqlx::PgPool;
 

@@ -1,11 +1,12 @@
-//! Rate limits of the whole deployment: a node exchanges its counts with those of the other nodes through the database.
+//! Rate limits of the whole deployment: a node exchanges its counts with those of the other nodes through the
+//! database.
 //!
 //! Most requests are decided in memory (see [`vouchsafe_security::shared_window`]). A round each second
 //! publishes what was counted, counts the nodes and receives the counts of all; a request for which the node
 //! has no share left waits for an exchange of its window. Concurrent exchanges share one statement.
 //!
-//! While the database does not answer, each node admits its part of what remains. A node that is alone decides alone and publishes
-//! its counts for a node that joins and for its own restart.
+//! While the database does not answer, each node admits its part of what remains. A node that is alone
+//! decides alone and publishes its counts for a node that joins and for its own restart.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -85,7 +86,8 @@ impl SharedLimits {
         Ok(shared)
     }
 
-    /// Waits until the other nodes know of this one, so that they leave it its share. Call it before the first request.
+    /// Waits until the other nodes know of this one, so that they leave it its share. Call it before the
+    /// first request.
     #[boxed]
     pub async fn join(&self) -> Result<(), StoreError> {
         if self.limiter.sharing().nodes > 1 {
@@ -98,8 +100,8 @@ impl SharedLimits {
     /// status of what is scarcer.
     ///
     /// # Errors
-    /// [`Exhausted`]: the request is over a limit and was not counted, unless other requests reached the ceiling at the same time: then
-    /// it counts against its credential.
+    /// [`Exhausted`]: the request is over a limit and was not counted, unless other requests reached the
+    /// ceiling at the same time: then it counts against its credential.
     #[boxed]
     pub async fn acquire(&self, keys: RateLimitKeys) -> Result<RateLimitStatus, Exhausted> {
         let Some(ceiling) = keys.ceiling else {

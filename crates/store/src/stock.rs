@@ -32,8 +32,8 @@ pub use self::expire::ExpiryBatch;
 pub(super) use self::void::void_rows;
 pub use self::void::{CodeMatch, VoidOutcome, VoidTarget};
 
-/// Key of the advisory lock around the generation of stock ids, which keeps the ids of one import consecutive. Any otherwise
-/// unused number.
+/// Key of the advisory lock around the generation of stock ids, which keeps the ids of one import
+/// consecutive. Any otherwise unused number.
 const STOCK_IDS_LOCK: i64 = 0x5653_7374_6f63_6b00;
 
 /// The encrypted code of a row.
@@ -137,7 +137,8 @@ pub enum StockOrigin {
     Import(ImportBatch),
     /// Sold by a vendor under this purchase: reserved for its order.
     Purchase(Uuid),
-    /// An operator fulfils an order by hand: reserved for it like a purchase, but not attributed to the vendor.
+    /// An operator fulfils an order by hand: reserved for it like a purchase, but not attributed to the
+    /// vendor.
     Manual {
         order_id: OrderId,
         purchase_id: Uuid,
@@ -183,7 +184,8 @@ pub struct ImportSummary {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImportOutcome {
     Stored(ImportSummary),
-    /// Rejected: brand, currency, code identity or code case of the product has changed since the batch was prepared.
+    /// Rejected: brand, currency, code identity or code case of the product has changed since the batch was
+    /// prepared.
     ProductChanged,
 }
 

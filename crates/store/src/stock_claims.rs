@@ -1,5 +1,5 @@
-//! Batched stock claims. After a start the first order of each SKU claims stock; without batching, a catalogue of 10,000 SKUs
-//! would need as many commits.
+//! Batched stock claims. After a start the first order of each SKU claims stock; without batching, a
+//! catalogue of 10,000 SKUs would need as many commits.
 
 use sqlx::PgPool;
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
@@ -21,7 +21,8 @@ impl BatchOp for ClaimStockOp {
     /// A claim can wait for chunks that another node holds.
     const WORKERS: usize = 2;
 
-    /// If a caller has disconnected, the node owns the chunks nevertheless and gets them again with the next claim.
+    /// If a caller has disconnected, the node owns the chunks nevertheless and gets them again with the next
+    /// claim.
     async fn execute_batch(
         self,
         pool: PgPool,

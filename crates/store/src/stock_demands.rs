@@ -21,8 +21,8 @@ fn interval(duration: std::time::Duration) -> PgInterval {
     }
 }
 
-/// Renews a node's demand. Returns whether the node may take over what it waits for: it has waited long enough, and longer than
-/// the other nodes that demand the SKU.
+/// Renews a node's demand. Returns whether the node may take over what it waits for: it has waited long
+/// enough, and longer than the other nodes that demand the SKU.
 pub(super) async fn renew(
     pool: &PgPool,
     node: &NodeIdentity,
@@ -49,9 +49,11 @@ pub(super) async fn renew(
     may_take_over.fetch_one(pool).await
 }
 
-/// Lists the demands of other nodes for SKUs of which this node owns stock, except those behind its own demand.
+/// Lists the demands of other nodes for SKUs of which this node owns stock, except those behind its own
+/// demand.
 pub(super) async fn list(pool: &PgPool, node: &NodeIdentity) -> Result<Vec<StockDemand>, sqlx::Error> {
-    // Asked five times a second, and mostly there is none: the statement below may be planned to read the node's chunks first.
+    // Asked five times a second, and mostly there is none: the statement below may be planned to read the
+    // node's chunks first.
     let is_any = sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT FROM stock_demands AS d WHERE d.node <> $1) AS "is_any!""#,
         node.name
@@ -136,7 +138,8 @@ pub(super) async fn end(pool: &PgPool, node: &NodeIdentity, skus: &[&Sku]) -> Re
     ended.execute(pool).await.map(drop)
 }
 
-/// Deletes demands that ended long ago, or seem to be renewed in the future because the database's clock was set back.
+/// Deletes demands that ended long ago, or seem to be renewed in the future because the database's clock was
+/// set back.
 pub(super) async fn purge_ended(pool: &PgPool) -> Result<(), sqlx::Error> {
     let deleted = sqlx::query!(
         "DELETE FROM stock_demands

@@ -38,8 +38,8 @@ use super::vendors::VendorConfigs;
 use super::waiting_orders::WaitingOrders;
 use super::webhooks::Webhooks;
 
-/// Handle to Postgres: the database, and one type per kind of stored thing. All of a handle's statements use the connections of
-/// one class: background jobs, partners or operators.
+/// Handle to Postgres: the database, and one type per kind of stored thing. All of a handle's statements use
+/// the connections of one class: background jobs, partners or operators.
 #[derive(Debug, Clone)]
 pub struct PgStore {
     pub database: Database,
@@ -142,17 +142,19 @@ impl PgStore {
         }
     }
 
-    /// Compares the connections that this node needs with those that the server permits. The node has taken its incarnation.
+    /// Compares the connections that this node needs with those that the server permits. The node has taken
+    /// its incarnation.
     #[boxed]
     pub async fn connection_budget(&self, lanes: u16) -> Result<ConnectionBudget, StoreError> {
         connection_budget::load(&self.database, lanes).await
     }
 
-    /// Checks the durability settings and the environment, migrates a sandbox database and checks the schema of a production
-    /// database, and claims an unused database for `expected`.
+    /// Checks the durability settings and the environment, migrates a sandbox database and checks the schema
+    /// of a production database, and claims an unused database for `expected`.
     ///
     /// # Errors
-    /// [`PrepareError`] when the database does not answer, belongs to the other environment, is not durable, or is not migrated.
+    /// [`PrepareError`] when the database does not answer, belongs to the other environment, is not durable,
+    /// or is not migrated.
     #[boxed]
     pub async fn prepare(&self, expected: Environment) -> Result<(), PrepareError> {
         deployment::prepare(&self.database, expected).await

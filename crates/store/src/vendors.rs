@@ -1,7 +1,8 @@
 //! Vendors: adapter, URL, concurrency limit and sealed credential.
 //!
-//! Credentials are stored sealed and returned only for the adapter. A credential belongs to one URL and adapter: after a change of
-//! either the operator must enter it again, so that a secret for one server is never sent to another.
+//! Credentials are stored sealed and returned only for the adapter. A credential belongs to one URL and
+//! adapter: after a change of either the operator must enter it again, so that a secret for one server is
+//! never sent to another.
 
 use serde::Serialize;
 use sqlx::PgConnection;
@@ -125,7 +126,8 @@ impl VendorConfigs {
         })
     }
 
-    /// Lists all vendors in byte order of their ids. Not paginated: operators create vendors by hand, so there are few.
+    /// Lists all vendors in byte order of their ids. Not paginated: operators create vendors by hand, so
+    /// there are few.
     #[boxed]
     pub async fn list(&self) -> Result<Vec<Vendor>, StoreError> {
         let statement = query_vendors!("SELECT", r#"FROM vendors ORDER BY vendor_id COLLATE "C""#);

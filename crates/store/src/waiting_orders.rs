@@ -1,6 +1,7 @@
 //! Orders that wait for vouchers: their demand per SKU, when they are due, and the locks to serve SKUs.
 //!
-//! Triggers maintain `order_demands` (migrations 0012 and 0013): a change of an order and the end of a purchase make it due.
+//! Triggers maintain `order_demands` (migrations 0012 and 0013): a change of an order and the end of a
+//! purchase make it due.
 
 use std::time::Duration;
 use vouchsafe_database::boxed;
@@ -26,7 +27,8 @@ const LOCKS_NAME: &str = "vouchsafe waiting orders";
 /// Taking locks waits for nothing: one that takes longer counts as their loss.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A node that stops responding without closing its connection loses its locks. It is idle for the length of a round at most.
+/// A node that stops responding without closing its connection loses its locks. It is idle for the length of
+/// a round at most.
 const LOCKS_IDLE_TIMEOUT: &str = "SET idle_session_timeout = '30s'";
 
 /// The SKUs of fewer due orders are found from the orders. A few rounds.
@@ -43,7 +45,8 @@ const MAX_EXPEDITED: i64 = 10_000;
 pub struct WaitingOrders(pub(super) Database);
 
 impl WaitingOrders {
-    /// Opens a connection for locks of SKUs. The locks end with it, and when another server becomes the primary.
+    /// Opens a connection for locks of SKUs. The locks end with it, and when another server becomes the
+    /// primary.
     #[boxed]
     pub async fn open_sku_locks(&self) -> Result<PgSkuLocks, StoreError> {
         let servers = self.0.session_servers().with_application_name(LOCKS_NAME);
@@ -61,8 +64,8 @@ impl WaitingOrders {
         })
     }
 
-    /// Claims orders that are due: no other call returns them before they are due again. Each SKU has an equal share of `limit`,
-    /// and at least one order.
+    /// Claims orders that are due: no other call returns them before they are due again. Each SKU has an
+    /// equal share of `limit`, and at least one order.
     #[boxed]
     pub async fn claim_due(&self, limit: usize) -> Result<Vec<WaitingOrder>, StoreError> {
         // If no more than the oldest of them are due, these are all, and a SKU of which none is due costs
@@ -189,8 +192,8 @@ impl WaitingOrders {
         self.0.execute(statement).await
     }
 
-    /// Makes orders due that would be due later than `claim_due` ever postpones one: the database's clock was set back since. Skips
-    /// rows that a commit has locked, which locks them in another order.
+    /// Makes orders due that would be due later than `claim_due` ever postpones one: the database's clock was
+    /// set back since. Skips rows that a commit has locked, which locks them in another order.
     #[boxed]
     pub async fn expedite_after_clock_change(&self) -> Result<(), StoreError> {
         let statement = sqlx::query!(

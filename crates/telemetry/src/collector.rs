@@ -46,7 +46,8 @@ impl FromStr for CollectorUrl {
     }
 }
 
-/// Parses `name=value,…`. Values stay percent-encoded: the exporter decodes them. `None` if an entry is not of that form.
+/// Parses `name=value,…`. Values stay percent-encoded: the exporter decodes them. `None` if an entry is not
+/// of that form.
 pub(super) fn parse_headers(text: &str) -> Option<HashMap<String, String>> {
     let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
     entries

@@ -1,7 +1,8 @@
 //! Logging to standard error (text or JSON) and OpenTelemetry span export.
 //!
-//! A log event has a short message and dotted fields. Neither events nor spans contain voucher codes, secrets or bodies. JSON
-//! lines have the span's fields at the top level, so that a query finds `trace.id` in one place.
+//! A log event has a short message and dotted fields. Neither events nor spans contain voucher codes, secrets
+//! or bodies. JSON lines have the span's fields at the top level, so that a query finds `trace.id` in one
+//! place.
 
 mod collector;
 #[cfg(feature = "otlp")]
@@ -36,8 +37,8 @@ use vouchsafe_security::environment::Environment;
 
 use crate::trace::Traceparent;
 
-/// Malformed HTTP gets a response but no log line, because anyone could fill the disk with it. `VOUCHSAFE_LOG` can override
-/// this by naming the target.
+/// Malformed HTTP gets a response but no log line, because anyone could fill the disk with it.
+/// `VOUCHSAFE_LOG` can override this by naming the target.
 const MUTED_TARGETS: &str = "actix_http::h1::dispatcher=off";
 
 type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
@@ -100,7 +101,8 @@ pub fn start(settings: TelemetrySettings<'_>) -> Result<Telemetry, TelemetryErro
         SpanExport::start(&collector, headers, settings.environment)
     });
     let export = export.transpose()?;
-    // The log filter must not drop exported spans, so it applies to the log layer only. One filter: each costs at every span.
+    // The log filter must not drop exported spans, so it applies to the log layer only. One filter: each
+    // costs at every span.
     let filter = filter.and(RepeatFilter::default());
     let log = log_layer(settings.log_format).with_filter(filter).boxed();
     let spans = export.as_ref().map(SpanExport::layer);
@@ -129,8 +131,8 @@ fn log_layer(format: LogFormat) -> BoxedLayer {
     }
 }
 
-/// Starts a request's span in the given trace, as a child of the caller's span if there is one. Does nothing without an
-/// exporter.
+/// Starts a request's span in the given trace, as a child of the caller's span if there is one. Does nothing
+/// without an exporter.
 pub fn start_span(span: &Span, trace_id: &str, parent: Option<Traceparent<'_>>) {
     export::start_span(span, trace_id, parent);
 }

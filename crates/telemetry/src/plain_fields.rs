@@ -1,5 +1,5 @@
-//! Fields of spans and events in a text log without colours: written as `tracing_subscriber` writes them, without its check of each
-//! character of a text that needs no escape.
+//! Fields of spans and events in a text log without colours: written as `tracing_subscriber` writes them,
+//! without its check of each character of a text that needs no escape.
 //!
 //! Each request has a span, whose fields are written when it starts, whether or not a line is logged.
 

@@ -14,7 +14,8 @@ const SLOT: Duration = Duration::from_secs(600);
 /// A day.
 const SLOTS: u64 = 144;
 
-/// Partners and codes of a slot that have a count of their own. Requests of further partners are counted without partner.
+/// Partners and codes of a slot that have a count of their own. Requests of further partners are counted
+/// without partner.
 const MAX_KEYS: usize = 1_000;
 
 /// Counts per slot, newest last.
@@ -67,7 +68,8 @@ impl RefusalCounts {
         sums
     }
 
-    /// The counts of the slots from `first`. The lock, which refused requests take, is held for a copy of pointers.
+    /// The counts of the slots from `first`. The lock, which refused requests take, is held for a copy of
+    /// pointers.
     fn counts_since(&self, first: u64) -> Vec<Arc<HashMap<RefusalKey, u64>>> {
         let slots = self.0.lock();
         let slots = slots.iter().filter(|slot| slot.number >= first);
@@ -111,7 +113,8 @@ mod tests {
         );
     }
 
-    /// A request is refused while a list holds the counts that it adds up: the request has the lock, and the list is as before.
+    /// A request is refused while a list holds the counts that it adds up: the request has the lock, and the
+    /// list is as before.
     #[test]
     fn refusal_while_counts_are_added_up_is_counted() {
         let counts = RefusalCounts::default();

@@ -1,6 +1,7 @@
 //! Log of refused requests (4xx): a line each, sampled per partner and error code.
 //!
-//! A client that repeats a wrong request cannot fill the disk, and the number of lines that it lost is logged.
+//! A client that repeats a wrong request cannot fill the disk, and the number of lines that it lost is
+//! logged.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Deduplication of repeated failures in the log: one line when a condition begins, and one a minute while it lasts.
+//! Deduplication of repeated failures in the log: one line when a condition begins, and one a minute while it
+//! lasts.
 //!
 //! A full disk fails every batch, poll and claim: thousands of equal lines within seconds, on the disk that
 //! is full. Of events with `error.message` and level WARN or ERROR, and of those of [`ACCEPT_TARGET`], the
@@ -19,7 +20,8 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Context, Filter};
 
-/// After this time without an event the next one begins a series. Longer than the longest delay between attempts that log.
+/// After this time without an event the next one begins a series. Longer than the longest delay between
+/// attempts that log.
 const SERIES_GAP: Duration = Duration::from_secs(15);
 
 /// Interval of the lines of a series that lasts.

@@ -23,7 +23,8 @@ impl From<SecurityEventReason> for ReasonLabels {
 pub struct SecurityEventMetrics(Family<ReasonLabels, Counter>);
 
 impl SecurityEventMetrics {
-    /// Registers the counter with a zero for each reason: an alert on the first event needs the value before it.
+    /// Registers the counter with a zero for each reason: an alert on the first event needs the value before
+    /// it.
     pub fn register(&self, registry: &mut Registry) {
         for reason in SecurityEventReason::ALL {
             drop(self.0.get_or_create(&reason.into()));

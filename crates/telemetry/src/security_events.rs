@@ -82,7 +82,8 @@ impl Tally {
 struct ReasonTallies {
     /// Keys with a client: at most [`MAX_CLIENTS`].
     clients: HashMap<SecurityEventKey, Tally>,
-    /// Keys without a client: those of at most [`MAX_CREDENTIALS`] credentials, and the one of all other events.
+    /// Keys without a client: those of at most [`MAX_CREDENTIALS`] credentials, and the one of all other
+    /// events.
     shared: HashMap<SecurityEventKey, Tally>,
 }
 

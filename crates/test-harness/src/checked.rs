@@ -13,8 +13,9 @@ use vouchsafe_api_client::{ApiResponse, Client, RequestFailure};
 use crate::openapi_check::{Listener, assert_documented};
 use crate::wait::WAIT_TIMEOUT;
 
-/// Sends a request again while the service says that it did not read the request head in time, as partners do. Actix checks the
-/// deadline before it reads: a service that got no processor for five seconds refuses a head that has arrived.
+/// Sends a request again while the service says that it did not read the request head in time, as partners
+/// do. Actix checks the deadline before it reads: a service that got no processor for five seconds refuses a
+/// head that has arrived.
 macro_rules! send_until_read {
     ($request:expr) => {{
         let begin = Instant::now();

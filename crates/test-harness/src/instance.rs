@@ -15,8 +15,8 @@ use crate::prepared_data;
 use crate::process::{free_address, program, scratch_directory, send_signal};
 use crate::wait::{WAIT_TIMEOUT, wait_until};
 
-/// A limit that no test reaches by accident: some tests place hundreds of orders with one key or fail often from one address.
-/// Tests of limits set them per partner or start a service with the defaults.
+/// A limit that no test reaches by accident: some tests place hundreds of orders with one key or fail often
+/// from one address. Tests of limits set them per partner or start a service with the defaults.
 pub const NO_LIMIT: &str = "1000000/60";
 
 /// More requests in flight per API key than a test sends.
@@ -35,8 +35,8 @@ const LIMITS: [&str; 4] = [
 /// Lines of the log that an error shows.
 const LOG_TAIL: usize = 30;
 
-/// Stops the service when the test dies: the pipe from the test closes without a line. A suspended service stops as well. Waits
-/// for the service's Postgres and removes the directory if one is given.
+/// Stops the service when the test dies: the pipe from the test closes without a line. A suspended service
+/// stops as well. Waits for the service's Postgres and removes the directory if one is given.
 const WATCHDOG_SCRIPT: &str = r#"trap '' INT
 read -r _ && exit
 kill -TERM "$1" && kill -CONT "$1"
@@ -128,7 +128,8 @@ impl Instance {
         Self::new(&data_dir, settings)
     }
 
-    /// Starts as [`Self::start_with`] does, for a static, which is never dropped: the watchdog removes its directory.
+    /// Starts as [`Self::start_with`] does, for a static, which is never dropped: the watchdog removes its
+    /// directory.
     pub fn start_static(settings: &[(&str, &str)]) -> Self {
         let scratch = scratch_directory().keep();
         let mut instance = Self::on_new_directory(&scratch, settings);

@@ -1,7 +1,7 @@
 //! Test harness: the service as a process, databases, and clients for partners and operators.
 //!
-//! The tests of a binary share one service; each test creates its own partner and product. A service stops with the test
-//! process: a shell holds one end of a pipe and stops the service when the other end closes.
+//! The tests of a binary share one service; each test creates its own partner and product. A service stops
+//! with the test process: a shell holds one end of a pipe and stops the service when the other end closes.
 
 // Test support: a failed unwrap is a failed test, and its line says where.
 #![allow(clippy::unwrap_used, clippy::expect_used)]

@@ -1,7 +1,8 @@
 //! Response validation against the served OpenAPI documents.
 //!
-//! The status, headers and body of each response must match its operation. Objects accept no undocumented properties and
-//! extensible enums no undocumented values, so that an undocumented part of a response fails the test.
+//! The status, headers and body of each response must match its operation. Objects accept no undocumented
+//! properties and extensible enums no undocumented values, so that an undocumented part of a response fails
+//! the test.
 
 mod document;
 mod strict;

@@ -31,7 +31,8 @@ impl Operator {
         Self::with_client(service, CheckedOperator::new(Self::client(service)))
     }
 
-    /// Repeats a call until its response is definite, and leaves responses unchecked, for services that are killed.
+    /// Repeats a call until its response is definite, and leaves responses unchecked, for services that are
+    /// killed.
     pub fn repeating(service: &Instance, retry_timeout: Duration) -> Self {
         let operator = Self::with_client(service, CheckedOperator::unchecked(Self::client(service)));
         Self {

@@ -22,7 +22,8 @@ pub fn statuses(order: &Value) -> Vec<&str> {
     stages(order).into_iter().map(|(status, ..)| status).collect()
 }
 
-/// Returns the delivered, pending and failed counts of the first line; with the cancelled they add up to its quantity.
+/// Returns the delivered, pending and failed counts of the first line; with the cancelled they add up to its
+/// quantity.
 pub fn line_counts(order: &Value) -> [u64; 3] {
     let line = &order["items"][0];
     let counts = ["delivered", "pending", "failed"].map(|field| line[field].as_u64().unwrap());

@@ -1,5 +1,5 @@
-//! Postgres servers that tests replicate, kill, freeze and promote. They listen on loopback, trust their clients, and stop with
-//! this process.
+//! Postgres servers that tests replicate, kill, freeze and promote. They listen on loopback, trust their
+//! clients, and stop with this process.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -254,7 +254,8 @@ impl PostgresServer {
         self.wait_for_supervisor();
     }
 
-    /// Suspends the server and its backends, as a lost network does: connections stay open, and nothing answers.
+    /// Suspends the server and its backends, as a lost network does: connections stay open, and nothing
+    /// answers.
     pub fn freeze(&self) {
         self.signal(Signal::STOP);
     }

@@ -26,8 +26,8 @@ pub(crate) fn fits(settings: &[(&str, &str)]) -> bool {
         .all(|(name, _)| !FIRST_START_SETTINGS.contains(name))
 }
 
-/// Copies the prepared directory to `data_dir`, which does not exist yet. All instances on copies have the same keys, sandbox
-/// partner and operator token. `start_and_stop` runs a service on an empty directory once.
+/// Copies the prepared directory to `data_dir`, which does not exist yet. All instances on copies have the
+/// same keys, sandbox partner and operator token. `start_and_stop` runs a service on an empty directory once.
 pub(crate) fn copy_to(data_dir: &Path, start_and_stop: impl FnOnce(&Path)) {
     let folder = program().with_file_name("prepared-data");
     fs::create_dir_all(&folder).unwrap();

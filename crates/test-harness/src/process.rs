@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// Below the ephemeral range: a client that connects to a closed ephemeral port can connect to itself, and the next start
-/// of a service then finds its address in use.
+/// Below the ephemeral range: a client that connects to a closed ephemeral port can connect to itself, and
+/// the next start of a service then finds its address in use.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// File system in memory on Linux.
@@ -49,8 +49,8 @@ pub fn processes_of(directory: &Path) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// Creates a directory that the Postgres user can traverse, in memory where there is enough of it: copying a database there takes
-/// an eighth of the time. A killed process loses as little there as on a disk.
+/// Creates a directory that the Postgres user can traverse, in memory where there is enough of it: copying a
+/// database there takes an eighth of the time. A killed process loses as little there as on a disk.
 pub fn scratch_directory() -> TempDir {
     let in_memory = Path::new(MEMORY_DIRECTORY);
     if std::env::var_os(KEEP_VARIABLE).is_none() && free_bytes(in_memory) >= MIN_FREE_MEMORY {
@@ -79,7 +79,8 @@ fn create_directory(parent: &Path) -> TempDir {
     directory
 }
 
-/// What files in memory may occupy: both the file system and the machine's memory limit it. 0 if there is no such file system.
+/// What files in memory may occupy: both the file system and the machine's memory limit it. 0 if there is no
+/// such file system.
 fn free_bytes(directory: &Path) -> u64 {
     let on_file_system =
         rustix::fs::statvfs(directory).map_or(0, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));

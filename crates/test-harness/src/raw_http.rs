@@ -50,7 +50,8 @@ pub async fn exchange_bytes(address: SocketAddr, request: &[u8]) -> Vec<u8> {
     read_until_closed(read).await
 }
 
-/// Sends the first bytes immediately and then the endless byte repeatedly, until a documented response arrives.
+/// Sends the first bytes immediately and then the endless byte repeatedly, until a documented response
+/// arrives.
 pub async fn send_slowly(address: SocketAddr, first: &[u8], endless: u8) -> ApiResponse {
     let response = send_slowly_undocumented(address, first, endless).await;
     assert_documented_response(address, first, response)

@@ -41,7 +41,8 @@ pub enum Behavior {
 }
 
 impl Behavior {
-    /// Returns the behavior for this event. `before` copies the earlier events, which are many, only if they are needed.
+    /// Returns the behavior for this event. `before` copies the earlier events, which are many, only if they
+    /// are needed.
     fn resolve_for(self, event: &ReceivedEvent, before: impl Fn() -> Vec<ReceivedEvent>) -> Self {
         let (secret, wrong_status, duplicate_status) = match self {
             Self::StatusOnce(status) if before().is_empty() => return Self::Status(status),

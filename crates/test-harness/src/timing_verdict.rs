@@ -1,4 +1,5 @@
-//! Verdict on timing differences between kinds of requests: Welch's t-test per round, combined over the rounds.
+//! Verdict on timing differences between kinds of requests: Welch's t-test per round, combined over the
+//! rounds.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -6,7 +7,8 @@ use std::process::ExitCode;
 /// A combined statistic beyond it is a difference: chance reaches it once in 150,000 comparisons.
 const THRESHOLD: f64 = 4.5;
 
-/// Number of the five rounds in which a difference must be visible, if weakly. Other load rarely lasts for so many rounds.
+/// Number of the five rounds in which a difference must be visible, if weakly. Other load rarely lasts for so
+/// many rounds.
 const AGREEING_ROUNDS: usize = 4;
 
 /// What a round shows weakly: chance reaches it in one of six rounds.
@@ -84,7 +86,8 @@ impl Expectation {
 #[derive(Debug, Clone, Copy)]
 pub struct Pair {
     expectation: Expectation,
-    /// Sum of the rounds' t, divided by the root of their number: normally distributed if there is no difference.
+    /// Sum of the rounds' t, divided by the root of their number: normally distributed if there is no
+    /// difference.
     z: f64,
     difference_ns: f64,
     /// The smallest difference that these rounds would have found.

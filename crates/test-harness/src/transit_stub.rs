@@ -1,4 +1,5 @@
-//! Stub of HashiCorp Vault's transit engine: encrypts with a key of its own and checks token, path and associated data.
+//! Stub of HashiCorp Vault's transit engine: encrypts with a key of its own and checks token, path and
+//! associated data.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -1,4 +1,5 @@
-//! Design of the pages of console, sign-in and documentation: colours, styles, script, headers, and the frame of a page.
+//! Design of the pages of console, sign-in and documentation: colours, styles, script, headers, and the frame
+//! of a page.
 
 mod assets;
 pub mod icon;

@@ -60,7 +60,8 @@ mod tests {
         let shown = visible("a\u{202e}b\nc<b>\u{1b}").into_string();
         assert_eq!(
             shown,
-            "a<span class=\"escape\">\\u{202e}</span>b<span class=\"escape\">\\u{a}</span>c&lt;b&gt;<span class=\"escape\">\\u{1b}</span>"
+            "a<span class=\"escape\">\\u{202e}</span>b<span class=\"escape\">\\u{a}</span>c&lt;b&gt;<span \
+             class=\"escape\">\\u{1b}</span>"
         );
         assert_eq!(visible("naïve 日本").into_string(), "naïve 日本");
     }

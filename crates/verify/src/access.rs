@@ -22,7 +22,8 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     ),
     invariant!(
         "access.audited",
-        "an operator, a token of an operator and a credential have the audit entry of their creation, and of their end if they have ended",
+        "an operator, a token of an operator and a credential have the audit entry of their creation, and \
+         of their end if they have ended",
         "SELECT format('operator %s', o.name)
            FROM operators AS o
           WHERE NOT EXISTS (

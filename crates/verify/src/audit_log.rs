@@ -142,7 +142,8 @@ pub(super) const CHECKPOINT_SCAN: Scan = scan! {
                FROM named AS n
               GROUP BY n.number
          ), ",
-    "audit.checkpoints": "audit checkpoints follow each other without gaps, and no entry was changed, inserted, or removed without an archive" =>
+    "audit.checkpoints": "audit checkpoints follow each other without gaps, and no entry was changed, \
+        inserted, or removed without an archive" =>
         "SELECT format('checkpoint %s, entries %s to %s: %s of %s exist', c.number, c.entries[1],
                        c.entries[cardinality(c.entries)], t.existing, t.entries)
            FROM chain AS c

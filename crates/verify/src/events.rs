@@ -24,7 +24,8 @@ pub(super) const SCAN: Scan = scan! {
               WHERE (e.partner_id, e.number) >= (($1::text[])[1]::uuid, ($1::text[])[2]::bigint)
                 AND (e.partner_id, e.number) <= (($2::text[])[1]::uuid, ($2::text[])[2]::bigint)
          ), ",
-    "event.numbers": "a partner's events are numbered without gaps after those that are archived, and its feed has the last number" =>
+    "event.numbers": "a partner's events are numbered without gaps after those that are archived, and its \
+        feed has the last number" =>
         "SELECT format('partner %s: event %s', e.partner_id, e.number)
            FROM e
            LEFT JOIN event_horizons AS h ON h.partner_id = e.partner_id

@@ -1,4 +1,5 @@
-//! Invariants of stored responses and of public voucher ids, by slices: neither table has the order of the other.
+//! Invariants of stored responses and of public voucher ids, by slices: neither table has the order of the
+//! other.
 
 use super::scan::{MAX_ROWS, Scan, Steps, description, sliced_scan, to_bigint, violations};
 

@@ -1,8 +1,9 @@
 //! Invariants of ledger entries and of the events of paid orders, by ranges of each wallet's entries.
 //!
-//! A commit holds the locks of a wallet and of its partner's feed to its end, so the debits of a wallet and the first events of
-//! their orders are in one order. A range of entries is therefore compared with a range of events: the key has the number of
-//! the first event of the range's last debit as its fourth part. An order's later events are found by `events_of_change`.
+//! A commit holds the locks of a wallet and of its partner's feed to its end, so the debits of a wallet and
+//! the first events of their orders are in one order. A range of entries is therefore compared with a range
+//! of events: the key has the number of the first event of the range's last debit as its fourth part. An
+//! order's later events are found by `events_of_change`.
 
 use super::scan::{
     FIRST_UUID, LAST_NUMBER, LAST_UUID, MAX_ROWS, Scan, Steps, description, scan, to_bigint, violations,
@@ -13,7 +14,8 @@ pub(super) const SCAN: Scan = scan! {
     tables: ["ledger"],
     first: [FIRST_UUID, "", "0", "0"],
     last: [LAST_UUID, "", LAST_NUMBER, LAST_NUMBER],
-    // Without a debit in the range the number stays. A debit without event is skipped, and reported by the range.
+    // Without a debit in the range the number stays. A debit without event is skipped, and reported by the
+    // range.
     next: r#"SELECT ARRAY[
                      l.partner_id::text, l.currency, l.sequence::text,
                      COALESCE(
@@ -57,9 +59,10 @@ pub(super) const SCAN: Scan = scan! {
               CROSS JOIN LATERAL (
                      SELECT (l.partner_id, l.currency) = (($1::text[])[1]::uuid, ($1::text[])[2]) AS is_same OFFSET 0
                     ) AS k"#,
-    // `l` includes the entry before the range. The order by the index keeps the planner from reading a partner's whole ledger.
-    // Most orders are delivered at once and not touched since. For the text of their events, as the service writes it, one
-    // comparison shows that every condition below holds. Only the other events (`x`) are taken apart.
+    // `l` includes the entry before the range. The order by the index keeps the planner from reading a
+    // partner's whole ledger. Most orders are delivered at once and not touched since. For the text of their
+    // events, as the service writes it, one comparison shows that every condition below holds. Only the other
+    // events (`x`) are taken apart.
     with: r#"WITH l AS MATERIALIZED (
              SELECT l.*,
                     (l.partner_id, l.currency, l.sequence)
@@ -198,7 +201,8 @@ pub(super) const SCAN: Scan = scan! {
                  OR (kind IN ('TOP_UP', 'REFUND', 'PAYOUT_REVERSAL') AND amount < 0)
                  OR (kind IN ('DEBIT', 'PAYOUT') AND amount > 0)
                 )",
-    "money.kinds": "only debits and refunds name an order, only payouts and reversals name a payout, and a debit has its order's id" =>
+    "money.kinds": "only debits and refunds name an order, only payouts and reversals name a payout, and a \
+        debit has its order's id" =>
         "SELECT format('wallet %s %s: entry %s, %s', partner_id, currency, sequence, kind)
            FROM l
           WHERE is_new
@@ -267,8 +271,8 @@ pub(super) const SCAN: Scan = scan! {
            JOIN bundles AS b USING (partner_id, order_id, number)
            JOIN x AS f USING (partner_id, order_id)
           WHERE b.body ->> 'o' IS DISTINCT FROM f.status",
-    // Acceptance as PENDING is a created event, and a partial refund has no timeline entry. An order without a timeline stands as
-    // it was placed (order_timeline_v1).
+    // Acceptance as PENDING is a created event, and a partial refund has no timeline entry. An order without
+    // a timeline stands as it was placed (order_timeline_v1).
     "event.stages": "the events of an order match its timeline, in order, and its refunds" =>
         "SELECT format('order %s: %s created events, %s, refunded %s of %s', order_id, t.created, t.stages, t.refunded, f.refunded)
            FROM x AS f

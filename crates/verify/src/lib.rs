@@ -1,13 +1,14 @@
 //! Database invariants (`vouchsafe verify`): queries that return the rows that violate them.
 //!
-//! A check is a sequence of short statements ([`scan`]), each on a snapshot of its own, so the service may run meanwhile and an
-//! interrupted check continues where it stopped. Rows that are committed behind the position of a scan are left to the next
-//! check. No query returns a code, a key or a secret.
+//! A check is a sequence of short statements ([`scan`]), each on a snapshot of its own, so the service may
+//! run meanwhile and an interrupted check continues where it stopped. Rows that are committed behind the
+//! position of a scan are left to the next check. No query returns a code, a key or a secret.
 
-/// An invariant of small tables: its name, the condition as a sentence, and a statement that returns a text per violation. A
-/// further condition of an invariant has no sentence.
+/// An invariant of small tables: its name, the condition as a sentence, and a statement that returns a text
+/// per violation. A further condition of an invariant has no sentence.
 ///
-/// MATERIALIZED hides the limit from the planner, which would else expect to stop early and choose a slow plan.
+/// MATERIALIZED hides the limit from the planner, which would else expect to stop early and choose a slow
+/// plan.
 macro_rules! invariant {
     ($name:literal, $sql:literal) => {
         invariant!(@ $name, None, $sql)

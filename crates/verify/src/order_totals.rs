@@ -14,7 +14,8 @@ pub(super) const SCAN: Scan = scan! {
               ORDER BY t.partner_id, t.currency, t.at
              OFFSET $2::bigint - 1
               LIMIT 1"#,
-    // Each total is compared with the one before, which may be in the range before. An order has one debit (`money.order_paid`).
+    // Each total is compared with the one before, which may be in the range before. An order has one debit
+    // (`money.order_paid`).
     with: "WITH t AS MATERIALIZED (
              SELECT t.partner_id, t.currency, t.at, t.sequence, t.orders - p.orders AS orders, t.total - p.total AS total,
                     p.sequence AS after, l.orders AS debits, l.total AS debited

@@ -1,4 +1,5 @@
-//! Invariants of orders, by ranges of their key: lines, money, vouchers, transitions, purchases and operators' decisions.
+//! Invariants of orders, by ranges of their key: lines, money, vouchers, transitions, purchases and
+//! operators' decisions.
 
 use super::scan::{FIRST_UUID, LAST_UUID, MAX_ROWS, Scan, Steps, description, scan, to_bigint, violations};
 
@@ -14,10 +15,12 @@ pub(super) const SCAN: Scan = scan! {
               ORDER BY o.partner_id, o.order_id
              OFFSET $2::bigint - 1
               LIMIT 1"#,
-    // Most orders are delivered from stock at once, in one line, and not touched since. For the text of their lines, as the service
-    // writes it, one comparison shows that every condition below holds. Only the other orders (`x`) are taken apart.
+    // Most orders are delivered from stock at once, in one line, and not touched since. For the text of their
+    // lines, as the service writes it, one comparison shows that every condition below holds. Only the other
+    // orders (`x`) are taken apart.
     //
-    // The ledger is probed per order: for a range the planner might choose an index by which it reads all of a partner's.
+    // The ledger is probed per order: for a range the planner might choose an index by which it reads all of
+    // a partner's.
     with: r#"WITH o AS MATERIALIZED (
              SELECT o.partner_id, o.order_id, o.status, o.currency, o.total, o.refunded, o.fulfilled_from, o.pending_reason,
                     o.closed, o.timeline, o.codes_retrieved_at, o.created_at, o.lines,
@@ -301,8 +304,9 @@ pub(super) const SCAN: Scan = scan! {
                  SELECT DISTINCT 'a purchase', partner_id FROM p
                 ) AS x
           WHERE NOT EXISTS (SELECT FROM partners AS p WHERE p.partner_id = x.partner_id)",
-    // One statement writes the entry, first_retrieved_at and codes_retrieved_at with one timestamp (retrieve_codes_v1). A voucher
-    // that was sold again on a lost timeline counts as retrieved at the time of the comparison (quarantine.rs).
+    // One statement writes the entry, first_retrieved_at and codes_retrieved_at with one timestamp
+    // (retrieve_codes_v1). A voucher that was sold again on a lost timeline counts as retrieved at the time
+    // of the comparison (quarantine.rs).
     "retrieval.audited": "each code retrieval has an audit entry with a credential of the order's partner" =>
         "SELECT format('%s: %s vouchers first retrieved %s, %s in the entry of %s', subject, retrieved,
                        COALESCE(first_retrieved_at, codes_retrieved_at), vouchers, at)

@@ -17,13 +17,13 @@ const ROWS_PER_SLICE: i64 = 1_000_000;
 /// Slices are chosen by one byte of some keys.
 const MAX_SLICES: i32 = 256;
 
-/// Planner settings of ranges: index probes in the order of the range's index, and hash joins of what they found, whatever the
-/// statistics say. A probe is a LATERAL with OFFSET 0.
+/// Planner settings of ranges: index probes in the order of the range's index, and hash joins of what they
+/// found, whatever the statistics say. A probe is a LATERAL with OFFSET 0.
 const RANGE_SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; \
     SET enable_mergejoin = off; SET enable_nestloop = off; SET enable_memoize = off; SET work_mem = '64MB'";
 
-/// Planner settings of slices and small tables. Without statistics the planner expects few rows and picks nested loops, with
-/// which 40,000 orders take a quarter of an hour.
+/// Planner settings of slices and small tables. Without statistics the planner expects few rows and picks
+/// nested loops, with which 40,000 orders take a quarter of an hour.
 const TABLE_SETTINGS: &str = "SET enable_seqscan = on; SET enable_bitmapscan = on; SET enable_sort = on; \
     SET enable_mergejoin = on; SET enable_nestloop = off; SET enable_memoize = on; SET work_mem = '64MB'";
 
@@ -124,7 +124,8 @@ impl VerifyRun {
     /// Runs the next statement; `None` at the end.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer, or is not a database of this service. The step can be repeated.
+    /// [`sqlx::Error`] when the database does not answer, or is not a database of this service. The step can
+    /// be repeated.
     pub async fn step(
         &mut self,
         connection: &mut PgConnection,

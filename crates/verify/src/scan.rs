@@ -1,8 +1,8 @@
 //! Scans: statements that check a range of a table, a slice of its rows, or a small table as a whole.
 //!
-//! A statement reads one snapshot and lasts for about a second, so it delays neither vacuum nor the pruning of rows that every
-//! order updates. What it compares is either in one range, in the same order in both tables (the debits and the first events of
-//! a wallet), or found by an index.
+//! A statement reads one snapshot and lasts for about a second, so it delays neither vacuum nor the pruning
+//! of rows that every order updates. What it compares is either in one range, in the same order in both
+//! tables (the debits and the first events of a wallet), or found by an index.
 
 use sqlx::Postgres;
 use sqlx::postgres::PgArguments;
@@ -37,7 +37,8 @@ pub(super) enum Steps {
         next: fn(&[String], i64) -> Key,
         violations: fn(&[String], &[String]) -> Violations,
     },
-    /// The rows of one hash value, for conditions without a common order. The number of slices is a power of two.
+    /// The rows of one hash value, for conditions without a common order. The number of slices is a power of
+    /// two.
     Slices(fn(slice: i32, slices: i32) -> Violations),
     /// One statement per invariant.
     Whole(&'static [Invariant]),
@@ -65,7 +66,8 @@ macro_rules! description {
 
 /// The statement of some conditions. A further condition of an invariant has no description.
 ///
-/// MATERIALIZED hides the limit from the planner, which would else expect to stop early and choose a slow plan.
+/// MATERIALIZED hides the limit from the planner, which would else expect to stop early and choose a slow
+/// plan.
 macro_rules! violations {
     (
         $with:literal, [$($argument:expr),*], $limit:literal,

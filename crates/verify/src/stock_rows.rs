@@ -90,7 +90,8 @@ pub(super) const SCAN: Scan = scan! {
            JOIN k ON k.chunk_id = s.chunk_id AND k.emptied
            LEFT JOIN a USING (stock_id)
           WHERE a.stock_id IS NULL",
-    "stock.counts": "only an emptied chunk is counted, and its counts are those of its rows; a chunk has as many rows as its range" =>
+    "stock.counts": "only an emptied chunk is counted, and its counts are those of its rows; a chunk has \
+        as many rows as its range" =>
         "SELECT format('chunk %s: %s of %s rows, %s void, %s expired, %s restocked; counted %s, %s, %s', chunk_id, vouchers,
                        last_stock_id - first_stock_id + 1, void_rows, expired_rows, restocked_rows, voided, expired, restocked)
            FROM k

@@ -90,8 +90,8 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     invariant!(
         "webhook.audited",
         "registrations and replays are in the audit log, as many replays as the delivery counts",
-        // A replay extends the retry window, so it ends more than 24 hours after the event. Rows written by current versions also
-        // count their replays.
+        // A replay extends the retry window, so it ends more than 24 hours after the event. Rows written by
+        // current versions also count their replays.
         "SELECT format('endpoint %s: no audit entry of its registration', w.webhook_id)
            FROM webhooks AS w
           WHERE NOT EXISTS (

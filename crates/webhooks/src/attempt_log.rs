@@ -20,7 +20,8 @@ use vouchsafe_store::{DeliveryLog, PgNode};
 
 use crate::metrics::AttemptLogMetrics;
 
-/// Attempts that wait to be written: three seconds at 5,000 deliveries per second, of about half a kilobyte each.
+/// Attempts that wait to be written: three seconds at 5,000 deliveries per second, of about half a kilobyte
+/// each.
 const QUEUE_CAPACITY: usize = 16_384;
 
 /// Attempts per statement.
@@ -29,7 +30,8 @@ const MAX_BATCH: usize = 2_048;
 /// Pause between two statements, so that a batch grows.
 const BATCH_DELAY: Duration = Duration::from_millis(250);
 
-/// How often a batch is written before it is dropped: the database was away for longer than leases last, or rejects it.
+/// How often a batch is written before it is dropped: the database was away for longer than leases last, or
+/// rejects it.
 const MAX_TRIES: u32 = 30;
 
 /// Delay before a batch is written again.

@@ -1,4 +1,5 @@
-//! Connections to receivers: kept alive between attempts, and replaced at once where the receiver has closed one.
+//! Connections to receivers: kept alive between attempts, and replaced at once where the receiver has closed
+//! one.
 //!
 //! Servers close idle connections after a time of their own (Node.js after 5 s). A request that crosses with
 //! the close gets no response, though nothing is wrong with the receiver: it is sent again on a new
@@ -68,7 +69,8 @@ impl Connections {
         responded.insert(origin, Instant::now());
     }
 
-    /// Whether a kept connection may have been open. A receiver that closes new connections, too, is not sent to twice again.
+    /// Whether a kept connection may have been open. A receiver that closes new connections, too, is not sent
+    /// to twice again.
     fn forget(&self, origin: &str) -> bool {
         let mut responded = self.responded.lock();
         let at = responded.remove(origin);
@@ -161,7 +163,8 @@ mod tests {
             for _ in 0..2 {
                 assert_eq!(connections.send(request()).await.unwrap().status(), 204);
             }
-            // A new connection and, because the last response may have left one, another; then one per attempt.
+            // A new connection and, because the last response may have left one, another; then one per
+            // attempt.
             assert!(connections.send(request()).await.is_err());
             assert!(connections.send(request()).await.is_err());
         };

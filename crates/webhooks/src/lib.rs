@@ -1,4 +1,5 @@
-//! Webhook delivery over HTTP: URL policy, signing, sending, polling for due endpoints, and the log of attempts.
+//! Webhook delivery over HTTP: URL policy, signing, sending, polling for due endpoints, and the log of
+//! attempts.
 
 mod attempt_log;
 mod connections;

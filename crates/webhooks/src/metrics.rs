@@ -36,7 +36,8 @@ impl EndpointMetrics {
         );
         registry.register(
             "webhook_endpoints_gone",
-            "Webhook endpoints that are disabled because they responded with 410: they receive nothing until they are enabled again",
+            "Webhook endpoints that are disabled because they responded with 410: they receive nothing \
+             until they are enabled again",
             self.gone.clone(),
         );
         registry.register_with_unit(

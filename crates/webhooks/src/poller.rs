@@ -1,8 +1,8 @@
 //! Poller for due webhook endpoints.
 //!
-//! Commit notifications of this process wake the endpoints of the affected partners at once; the poll finds events of
-//! other processes, deliveries due for retry, and endpoints without a lease. A process leases at most its share of the
-//! endpoints, so that other processes get work.
+//! Commit notifications of this process wake the endpoints of the affected partners at once; the poll finds
+//! events of other processes, deliveries due for retry, and endpoints without a lease. A process leases at
+//! most its share of the endpoints, so that other processes get work.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -21,8 +21,8 @@ use crate::metrics::EndpointMetrics;
 /// Poll interval for work without a commit notification.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Polls per reading of all enabled endpoints: the others return due endpoints only. Bounds how long a node keeps more than its
-/// share of the endpoints.
+/// Polls per reading of all enabled endpoints: the others return due endpoints only. Bounds how long a node
+/// keeps more than its share of the endpoints.
 const POLLS_PER_ROSTER: u32 = 8;
 
 /// Finds due endpoints and wakes their delivery actors.
@@ -94,8 +94,8 @@ struct Assignment {
 }
 
 impl Assignment {
-    /// A process leases at most its share of the enabled endpoints. One that was disabled or deleted keeps its lease until its
-    /// attempts have ended, and takes nothing from the share.
+    /// A process leases at most its share of the enabled endpoints. One that was disabled or deleted keeps
+    /// its lease until its attempts have ended, and takes nothing from the share.
     fn of(roster: &EndpointRoster, due: &[WebhookId], leased: Vec<WebhookId>) -> Self {
         let share = roster.enabled.len().div_ceil(roster.nodes.max(1)).max(1);
         let (mut leased, mut release): (Vec<_>, Vec<_>) = leased

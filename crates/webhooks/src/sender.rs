@@ -1,8 +1,8 @@
 //! HTTP sender of webhooks.
 //!
-//! Bodies are serialized and signed per attempt and stored nowhere. The client follows no redirects, uses no proxy, and
-//! connects to allowed addresses only ([`UrlPolicy`]). The status decides the outcome; the first bytes of
-//! the response body are kept, and a receiver that keeps sending is cut off.
+//! Bodies are serialized and signed per attempt and stored nowhere. The client follows no redirects, uses no
+//! proxy, and connects to allowed addresses only ([`UrlPolicy`]). The status decides the outcome; the first
+//! bytes of the response body are kept, and a receiver that keeps sending is cut off.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,8 +30,8 @@ use vouchsafe_http_client::url_policy::{UrlPolicy, UrlRejection};
 
 use super::connections::{Connections, IDLE_CONNECTION};
 
-/// Endpoints of many partners may have one host, each with [`MAX_CONCURRENCY`] requests at once: with fewer kept connections most
-/// requests would open a new one. Idle ones are closed after [`IDLE_CONNECTION`].
+/// Endpoints of many partners may have one host, each with [`MAX_CONCURRENCY`] requests at once: with fewer
+/// kept connections most requests would open a new one. Idle ones are closed after [`IDLE_CONNECTION`].
 const MAX_IDLE_PER_HOST: usize = 8 * MAX_CONCURRENCY;
 
 /// How much of a response is read, so that the connection can be reused. Bytes.
@@ -49,7 +49,8 @@ const ECHO_OMITTED: &str = "(omitted: repeats the request)";
 /// How many characters of a signature show that a response repeats it.
 const ECHOED_SIGNATURE: usize = 20;
 
-/// How many characters of the body show that a response repeats it: more than type and id of the event, which a response may name.
+/// How many characters of the body show that a response repeats it: more than type and id of the event, which
+/// a response may name.
 const ECHOED_BODY: usize = 90;
 
 /// Marks test deliveries, which are in no feed.
@@ -132,8 +133,8 @@ impl HttpSender {
         })))
     }
 
-    /// Checks a URL before its registration, with every address of its host. A host that does not resolve is accepted:
-    /// it is resolved again at each connection.
+    /// Checks a URL before its registration, with every address of its host. A host that does not resolve is
+    /// accepted: it is resolved again at each connection.
     ///
     /// # Errors
     /// [`UrlRejection`].
@@ -312,7 +313,8 @@ fn append_bounded(body: &mut Vec<u8>, chunk: &Bytes) {
     body.extend_from_slice(&chunk[..chunk.len().min(remaining)]);
 }
 
-/// Whether the response repeats the request's signature or the beginning of its body, also as a string in JSON.
+/// Whether the response repeats the request's signature or the beginning of its body, also as a string in
+/// JSON.
 fn is_echo(response: &str, body: &[u8], signatures: &[String]) -> bool {
     if response.is_empty() {
         return false;

@@ -1,7 +1,7 @@
 //! Body of every error response, and the error of a request that the wire format does not permit.
 //!
-//! Body: `{"error":{"name","code","message","details"?,"retryable","trace_id"}}` (spec part 7, contract §7). `name` is `code`
-//! in PascalCase.
+//! Body: `{"error":{"name","code","message","details"?,"retryable","trace_id"}}` (spec part 7, contract §7).
+//! `name` is `code` in PascalCase.
 
 use std::borrow::Cow;
 

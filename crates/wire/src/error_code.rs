@@ -54,7 +54,8 @@ macro_rules! codes {
 /// A person ends the quarantine of stock.
 const QUARANTINE_RETRY_S: u32 = 60;
 
-/// Pending orders are delivered within minutes or hours. Daily caps have the time until their day ends instead.
+/// Pending orders are delivered within minutes or hours. Daily caps have the time until their day ends
+/// instead.
 const CAP_RETRY_S: u32 = 60;
 
 /// The advice of codes that only the operator API returns begins with this.
@@ -85,13 +86,16 @@ impl Code {
 codes! {
     /// The request or its JSON body is malformed.
     MalformedRequest = 400 "MALFORMED_REQUEST" false
-        "Send a JSON object in UTF-8 that begins with `{` and is nested at most 32 levels deep. The message says where parsing failed.";
+        "Send a JSON object in UTF-8 that begins with `{` and is nested at most 32 levels deep. The \
+         message says where parsing failed.";
     /// The `Idempotency-Key` header is missing.
     MissingIdempotencyKey = 400 "MISSING_IDEMPOTENCY_KEY" false
-        "Send exactly one `Idempotency-Key` header of 1 to 255 visible ASCII characters. Create one key per order or payout, for example a UUID, and store it so that you can retry with it.";
+        "Send exactly one `Idempotency-Key` header of 1 to 255 visible ASCII characters. Create one key \
+         per order or payout, for example a UUID, and store it so that you can retry with it.";
     /// The `Idempotency-Key` header is repeated, too long, or has characters other than visible ASCII.
     InvalidIdempotencyKey = 400 "INVALID_IDEMPOTENCY_KEY" false
-        "Send exactly one `Idempotency-Key` header of 1 to 255 visible ASCII characters, for example a UUID. Spaces and line breaks are not allowed.";
+        "Send exactly one `Idempotency-Key` header of 1 to 255 visible ASCII characters, for example a \
+         UUID. Spaces and line breaks are not allowed.";
     /// The cursor is malformed, or belongs to another list or other filters.
     InvalidCursor = 400 "INVALID_CURSOR" false
         "Send the same filters that returned the cursor, or start again without `cursor`.";
@@ -103,23 +107,31 @@ codes! {
         "Send `X-API-Key` and `X-API-Secret`, each once, of one active credential of this environment.";
     /// The signature does not match the request.
     InvalidSignature = 401 "INVALID_SIGNATURE" false
-        "Check your signing code with the test vectors in [Signing](signing.md). Sign the exact bytes that you send, and send `X-Signature` once. In the sandbox, `details` has the length (`signed_bytes`) and the SHA-256 (`signed_sha256`) of what the service expects to be signed.";
+        "Check your signing code with the test vectors in [Signing](signing.md). Sign the exact bytes that \
+         you send, and send `X-Signature` once. In the sandbox, `details` has the length (`signed_bytes`) \
+         and the SHA-256 (`signed_sha256`) of what the service expects to be signed.";
     /// The timestamp is missing, differs from the signed one, or is too far from the server's time.
     TimestampOutOfRange = 401 "TIMESTAMP_OUT_OF_RANGE" false
-        "Send the Unix time in seconds (ten digits), with the same text in `X-Timestamp` and `t=`. Synchronize your clock: the server accepts a difference of up to 300 seconds.";
+        "Send the Unix time in seconds (ten digits), with the same text in `X-Timestamp` and `t=`. \
+         Synchronize your clock: the server accepts a difference of up to 300 seconds.";
     /// The wallet balance is lower than the amount of the request.
     InsufficientFunds = 402 "INSUFFICIENT_FUNDS" false
-        "Reduce the amount or have the operator top up the wallet, then send the request with a new key. Repeating the old key returns this stored response.";
+        "Reduce the amount or have the operator top up the wallet, then send the request with a new key. \
+         Repeating the old key returns this stored response.";
     /// The client address is not on the partner's allowlist.
     IpNotAllowed = 403 "IP_NOT_ALLOWED" false
         "Call from an address on your allowlist, or ask the operator to add the address in the message.";
     /// The credential lacks the scope that the request requires.
     MissingScope = 403 "MISSING_SCOPE" false
-        "Use a credential with the scope in `details`, or ask the operator to issue one. Each operation of the API reference names its scope.";
+        "Use a credential with the scope in `details`, or ask the operator to issue one. Each operation of \
+         the API reference names its scope.";
     /// The partner account is suspended.
     PartnerSuspended = 403 "PARTNER_SUSPENDED" false
-        "Contact the operator. Until the suspension is lifted, you can still read the codes of your orders with `GET /orders/{order_id}/vouchers`, unless the operator has blocked that too; all other requests fail.";
-    /// The operator's role does not permit the request, or a change with a session does not come from a page of the console.
+        "Contact the operator. Until the suspension is lifted, you can still read the codes of your orders \
+         with `GET /orders/{order_id}/vouchers`, unless the operator has blocked that too; all other \
+         requests fail.";
+    /// The operator's role does not permit the request, or a change with a session does not come from a page
+    /// of the console.
     Forbidden = 403 "FORBIDDEN" false
         "Operators only: use the token of an operator with a sufficient role, or open the console at its own URL.";
     /// The product does not exist, or is not available to the partner.
@@ -163,13 +175,15 @@ codes! {
         "Operators only: choose another name, or change the existing operator with `PATCH /operators/{name}`.";
     /// An earlier confirmation of the request has issued the credential.
     CredentialIssuedBefore = 409 "CREDENTIAL_ISSUED_BEFORE" false
-        "Operators only: the message names the credential. If the response with its secret was lost, revoke it and request another one.";
+        "Operators only: the message names the credential. If the response with its secret was lost, \
+         revoke it and request another one.";
     /// The change needs a recent authentication at the identity provider, and the session has none.
     StepUpRequired = 403 "STEP_UP_REQUIRED" false
         "Operators only: sign in at the identity provider again, with `/sign-in/oidc?step_up=true`, and send the request again.";
     /// The row of the partner or operator was changed without the service.
     InvalidRowHmac = 409 "INVALID_ROW_HMAC" false
-        "Operators only: nothing of it is served until the owner of the database has restored the row, as the runbook of `VouchsafeForgedGrant` describes.";
+        "Operators only: nothing of it is served until the owner of the database has restored the row, as \
+         the runbook of `VouchsafeForgedGrant` describes.";
     /// The change would lower or disable the caller's own account.
     OwnAccount = 409 "OWN_ACCOUNT" false
         "Operators only: ask another admin; without one, `vouchsafe operator create NAME --admin` makes one in the database.";
@@ -205,22 +219,27 @@ codes! {
         "Use one of the methods in the `Allow` response header.";
     /// Fewer vouchers are in stock than the order requests.
     InsufficientInventory = 409 "INSUFFICIENT_INVENTORY" false
-        "Order less or another product, with a new key. Repeating the old key returns this stored response. The message names the product, and `max_quantity` in `details` is a quantity that was in stock, rounded down.";
+        "Order less or another product, with a new key. Repeating the old key returns this stored \
+         response. The message names the product, and `max_quantity` in `details` is a quantity that was \
+         in stock, rounded down.";
     /// No voucher of the order is allocated yet.
     OrderNotReady = 409 "ORDER_NOT_READY" true
         "Retry once `GET /orders/{order_id}` shows vouchers.";
     /// The order is closed, and no voucher of it was or will be delivered.
     OrderClosed = 409 "ORDER_CLOSED" false
-        "Do not retry. `status` and `refunded_amount` of `GET /orders/{order_id}` say what became of the order, and `GET /transactions?order_id={order_id}` lists its refund.";
+        "Do not retry. `status` and `refunded_amount` of `GET /orders/{order_id}` say what became of the \
+         order, and `GET /transactions?order_id={order_id}` lists its refund.";
     /// The order cannot be cancelled any more.
     OrderNotCancellable = 409 "ORDER_NOT_CANCELLABLE" false
         "The message gives the reason. For example, an order cannot be cancelled after a code of it was retrieved.";
     /// The order is not waiting for approval.
     OrderNotAwaitingApproval = 409 "ORDER_NOT_AWAITING_APPROVAL" false
-        "Returned to operators, and in the sandbox. Read the order: it was already decided, or needed no approval. You may still be able to cancel it.";
+        "Returned to operators, and in the sandbox. Read the order: it was already decided, or needed no \
+         approval. You may still be able to cancel it.";
     /// The order is not waiting for vouchers from a vendor.
     OrderNotFulfillable = 409 "ORDER_NOT_FULFILLABLE" false
-        "Returned to operators, and in the sandbox. Read the order: it is waiting for approval, or is final. Vouchers that were already added are delivered.";
+        "Returned to operators, and in the sandbox. Read the order: it is waiting for approval, or is \
+         final. Vouchers that were already added are delivered.";
     /// Another reconciliation with the vendor is in progress.
     ReconciliationInProgress = 409 "RECONCILIATION_IN_PROGRESS" true
         "Operators only: wait until it ends, then send the file again.";
@@ -253,7 +272,8 @@ codes! {
         "Operators only: check the id. Events that were delivered at the first attempt have no delivery record.";
     /// The actor does not run on this node.
     ActorNotFound = 404 "ACTOR_NOT_FOUND" false
-        "Operators only: list the actors. One starts with the next request that needs it, and runs on the node that handles the request.";
+        "Operators only: list the actors. One starts with the next request that needs it, and runs on the \
+         node that handles the request.";
     /// The request body is too large.
     PayloadTooLarge = 413 "PAYLOAD_TOO_LARGE" false
         "Send at most 262,144 bytes; split the order.";
@@ -275,34 +295,48 @@ codes! {
     /// The idempotency key was used with a different request.
     IdempotencyKeyReused = 422 "IDEMPOTENCY_KEY_REUSED" false
         "Use a new key for a new request. To retry, send the exact bytes of the first request.";
-    /// The rate limit of the request's class is exceeded, or too many authentications from the client address failed.
+    /// The rate limit of the request's class is exceeded, or too many authentications from the client address
+    /// failed.
     RateLimitExceeded = 429 "RATE_LIMIT_EXCEEDED" true
-        "Wait for the seconds in `Retry-After`, then send the same request. Nothing was executed, and the idempotency key is unused.";
+        "Wait for the seconds in `Retry-After`, then send the same request. Nothing was executed, and the \
+         idempotency key is unused.";
     /// The order would be pending, and the partner has as many pending orders as it may have.
     PendingOrdersLimitReached = 429 "PENDING_ORDERS_LIMIT_REACHED" true
-        "Wait until orders are delivered, or cancel some, then send the same request. Nothing was executed, and the idempotency key is unused. The operator can raise the limit.";
-    /// The order would be pending, and exceeds the amount that the partner may have in pending orders of this currency.
+        "Wait until orders are delivered, or cancel some, then send the same request. Nothing was \
+         executed, and the idempotency key is unused. The operator can raise the limit.";
+    /// The order would be pending, and exceeds the amount that the partner may have in pending orders of this
+    /// currency.
     PendingAmountLimitReached = 429 "PENDING_AMOUNT_LIMIT_REACHED" true
-        "Wait until orders are delivered, cancel some, or order less. Nothing was executed, and the idempotency key is unused. The message says how much is left. The operator can raise the limit.";
+        "Wait until orders are delivered, cancel some, or order less. Nothing was executed, and the \
+         idempotency key is unused. The message says how much is left. The operator can raise the limit.";
     /// The partner has cancelled as many orders of this day (UTC) as it may.
     CancellationLimitReached = 429 "CANCELLATION_LIMIT_REACHED" true
-        "Cancel the order on the next day (UTC), unless its cancellation period ends earlier; then ask the operator to cancel it or to raise the limit.";
+        "Cancel the order on the next day (UTC), unless its cancellation period ends earlier; then ask the \
+         operator to cancel it or to raise the limit.";
     /// The order exceeds what the partner, or its credential, may spend on a day (UTC) in this currency.
     SpendLimitReached = 429 "SPEND_LIMIT_REACHED" true
-        "Order less, or wait until the next day (UTC). Nothing was executed, and the idempotency key is unused. The message says how much is left. Cancelled orders count, too. The operator can raise the limit.";
+        "Order less, or wait until the next day (UTC). Nothing was executed, and the idempotency key is \
+         unused. The message says how much is left. Cancelled orders count, too. The operator can raise \
+         the limit.";
     /// The API key, or the client address, has too many requests in flight. A request is in flight until its
     /// response has been read.
     TooManyRequestsInFlight = 429 "TOO_MANY_REQUESTS_IN_FLIGHT" true
-        "Read the responses to your earlier requests, then send the same request. Nothing was executed, and the idempotency key is unused. Limit the number of your concurrent requests.";
+        "Read the responses to your earlier requests, then send the same request. Nothing was executed, \
+         and the idempotency key is unused. Limit the number of your concurrent requests.";
     /// An internal error of the service.
     InternalError = 500 "INTERNAL_ERROR" true
         "Send the same request with the same key. If the error persists, give the operator the `trace_id`.";
     /// The database did not confirm a change by an operator. It may have been made.
     OutcomeUnknown = 500 "OUTCOME_UNKNOWN" false
-        "Operators only: look for the change in the audit log: a change and its entry are committed together. Repeat the request if there is no entry; after a confirmation, look for the entry of the confirmed change. Requests that name what they change (`PUT`, `PATCH`, `DELETE`, decisions, imports, postings with their reference) can be repeated at once.";
+        "Operators only: look for the change in the audit log: a change and its entry are committed \
+         together. Repeat the request if there is no entry; after a confirmation, look for the entry of \
+         the confirmed change. Requests that name what they change (`PUT`, `PATCH`, `DELETE`, decisions, \
+         imports, postings with their reference) can be repeated at once.";
     /// The vouchers of the order are held back until the operator has checked which of them are sold.
     StockQuarantined = 503 "STOCK_QUARANTINED" true
-        "Wait for the seconds in `Retry-After`, then send the same request with the same key, or order another product. Nothing was executed, and the idempotency key is unused. The operator ends the check, which may take hours.";
+        "Wait for the seconds in `Retry-After`, then send the same request with the same key, or order \
+         another product. Nothing was executed, and the idempotency key is unused. The operator ends the \
+         check, which may take hours.";
     /// The service is temporarily unavailable.
     ServiceUnavailable = 503 "SERVICE_UNAVAILABLE" true
         "Wait for the seconds in `Retry-After`, then send the same request with the same key.";

@@ -1,4 +1,5 @@
-//! Generator of the error references, `docs/partner/errors.md` and `docs/operator-errors.md`, from the error code table.
+//! Generator of the error references, `docs/partner/errors.md` and `docs/operator-errors.md`, from the error
+//! code table.
 
 use std::fmt::Write as _;
 

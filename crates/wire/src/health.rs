@@ -25,7 +25,8 @@ pub const HEAD_OPEN_API: Operation<(), (), ()> = GET_OPEN_API.head("headOpenApi"
 pub struct Health {
     /// `alive` from `/healthz`, `ready` from `/readyz`. Any other state is an error response.
     status: &'static str,
-    /// Present and true if stock is quarantined after a restore: it is not sold until an operator releases it.
+    /// Present and true if stock is quarantined after a restore: it is not sold until an operator releases
+    /// it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stock_quarantined: bool,
     /// Present and true if `VOUCHSAFE_DURABILITY` is `replicated`, and this node has found that commits do

@@ -49,7 +49,8 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// Deserializes an enum from a text. Derived deserializers also accept an object with the variant as its only key.
+/// Deserializes an enum from a text. Derived deserializers also accept an object with the variant as its only
+/// key.
 ///
 /// # Errors
 /// Returns an error for any other type or value.
@@ -79,8 +80,8 @@ where
 /// Parses a request body.
 ///
 /// # Errors
-/// `MALFORMED_REQUEST` for invalid or too deeply nested JSON; `VALIDATION_FAILED` for unknown, missing or repeated fields,
-/// wrong types and numbers out of range.
+/// `MALFORMED_REQUEST` for invalid or too deeply nested JSON; `VALIDATION_FAILED` for unknown, missing or
+/// repeated fields, wrong types and numbers out of range.
 pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, InvalidRequest> {
     if nesting_depth(body) > MAX_DEPTH {
         let message = format!("the body is nested more than {MAX_DEPTH} levels deep");
@@ -156,7 +157,8 @@ fn is_out_of_range(error: &serde_json::Error) -> bool {
     error.to_string().starts_with("number out of range")
 }
 
-/// Describes what was expected. The parser's own message would quote the input, which may be a code or a secret.
+/// Describes what was expected. The parser's own message would quote the input, which may be a code or a
+/// secret.
 fn describe_error(error: &serde_json::Error) -> String {
     if is_out_of_range(error) {
         return "is out of range".to_owned();

@@ -1,4 +1,5 @@
-//! Wire format of both listeners: operations, request and response bodies, list filters, cursors, limits, error codes.
+//! Wire format of both listeners: operations, request and response bodies, list filters, cursors, limits,
+//! error codes.
 //!
 //! Plain data and pure functions: no web framework, database or actor.
 

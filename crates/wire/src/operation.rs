@@ -1,4 +1,5 @@
-//! Operations of both listeners as values: method, path, access, id, summary and error codes, each stated once.
+//! Operations of both listeners as values: method, path, access, id, summary and error codes, each stated
+//! once.
 //!
 //! The router binds each constant to a handler, the OpenAPI document adds prose and examples, and console and
 //! command line take method, path and role from it.
@@ -49,7 +50,8 @@ pub struct Route<Access> {
     pub columns: &'static [Column],
 }
 
-/// An operation of a listener. `Request` is its body, its query or the filter of its list; `Response` the body of its success.
+/// An operation of a listener. `Request` is its body, its query or the filter of its list; `Response` the
+/// body of its success.
 #[derive(Debug)]
 pub struct Operation<Request, Response, Access> {
     pub route: Route<Access>,

@@ -1,7 +1,7 @@
 //! Cursor pagination of lists: the `limit` and `cursor` parameters, filters, and the response body.
 //!
-//! A cursor holds the key of the last entry of a page and a hash of list and filters, so it is valid for no other list. It
-//! grants no access: handlers take the partner from authentication, never from the cursor.
+//! A cursor holds the key of the last entry of a page and a hash of list and filters, so it is valid for no
+//! other list. It grants no access: handlers take the partner from authentication, never from the cursor.
 
 use std::str::FromStr;
 
@@ -22,7 +22,8 @@ use crate::filter::ListFilter;
 use crate::limit::PageLimit;
 use crate::query;
 
-/// Maximum bytes of a key in a cursor. The longest one lists a sequence number per wallet of a partner (one per currency).
+/// Maximum bytes of a key in a cursor. The longest one lists a sequence number per wallet of a partner (one
+/// per currency).
 const MAX_CURSOR_KEY_BYTES: usize = 8_192;
 
 /// Bytes of the entries of a page, unless one entry alone has more. A page of 100 orders with 1,000 vouchers
@@ -120,8 +121,8 @@ impl PageRequest {
     /// Parses the query string of a list, with its filter. `list` is the path of the list.
     ///
     /// # Errors
-    /// `VALIDATION_FAILED` for an unknown or repeated parameter, a limit out of range or a filter that does not parse,
-    /// `INVALID_CURSOR` for a cursor of another list or other filters.
+    /// `VALIDATION_FAILED` for an unknown or repeated parameter, a limit out of range or a filter that does
+    /// not parse, `INVALID_CURSOR` for a cursor of another list or other filters.
     pub fn parse<F: ListFilter>(list: &str, query: &str) -> Result<(Self, F), InvalidRequest> {
         let is_page_parameter = |(name, _): &(String, String)| name == "limit" || name == "cursor";
         let (page, mut filters): (query::Pairs, query::Pairs) =
@@ -165,7 +166,8 @@ impl PageRequest {
         key.map_err(|_| invalid_cursor())
     }
 
-    /// The response body. `entries` holds up to [`Self::fetch_limit`] entries; the extra one is dropped and sets `has_more`.
+    /// The response body. `entries` holds up to [`Self::fetch_limit`] entries; the extra one is dropped and
+    /// sets `has_more`.
     ///
     /// # Errors
     /// If an entry cannot be serialized, which is a bug.

@@ -1,7 +1,7 @@
 //! The `Prefer: wait=N` request header (RFC 7240), which asks for long polling.
 //!
-//! A preference never causes an error: a malformed one is ignored, a wait beyond the maximum is shortened to it, and
-//! preferences other than `wait` are ignored. The first `wait` counts.
+//! A preference never causes an error: a malformed one is ignored, a wait beyond the maximum is shortened to
+//! it, and preferences other than `wait` are ignored. The first `wait` counts.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Verifies a Vouchsafe webhook delivery: exits with 0 if it is authentic and recent. Crates: base64 0.23, hmac 0.13, sha2 0.11.
+//! Verifies a Vouchsafe webhook delivery: exits with 0 if it is authentic and recent. Crates: base64 0.23,
+//! hmac 0.13, sha2 0.11.
 //!
 //! `VOUCHSAFE_WEBHOOK_SECRET=whsec_… verify WEBHOOK_ID WEBHOOK_TIMESTAMP WEBHOOK_SIGNATURE [NOW] < body`
 

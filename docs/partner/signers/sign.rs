@@ -1,4 +1,5 @@
-//! Signs a Vouchsafe request: prints the headers X-Timestamp and X-Signature. Crates: hex 0.4, hmac 0.13, sha2 0.11.
+//! Signs a Vouchsafe request: prints the headers X-Timestamp and X-Signature. Crates: hex 0.4, hmac 0.13,
+//! sha2 0.11.
 //!
 //! `VOUCHSAFE_API_SECRET=… sign METHOD PATH [TIMESTAMP] < body`
 
@@ -10,7 +11,8 @@ use std::time::UNIX_EPOCH;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-/// The value of X-Signature. The path begins with /api/v1 and has no query; the body is the bytes that are sent.
+/// The value of X-Signature. The path begins with /api/v1 and has no query; the body is the bytes that are
+/// sent.
 ///
 /// # Errors
 /// None in practice: HMAC accepts keys of any length.

@@ -1,5 +1,5 @@
-//! Comparison of two service programs in alternating turns: each turn is a run of the same scenario on a new deployment, and
-//! ratios are taken within a round, so that the speed of the machine in that round cancels.
+//! Comparison of two service programs in alternating turns: each turn is a run of the same scenario on a new
+//! deployment, and ratios are taken within a round, so that the speed of the machine in that round cancels.
 //!
 //! Rule: a round counts only if the audits of both turns passed.
 
@@ -72,7 +72,8 @@ pub fn compare_programs(
 }
 
 impl AbReport {
-    /// Passed unless an audit failed or a figure is worse. Inconclusive figures show no difference with this number of rounds.
+    /// Passed unless an audit failed or a figure is worse. Inconclusive figures show no difference with this
+    /// number of rounds.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         if !self.turns().all(|(_, _, turn)| turn.audit.has_passed()) {

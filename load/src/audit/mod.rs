@@ -1,5 +1,5 @@
-//! Audit of a load run: settles unknown outcomes by key, checks that vouchers are unique, reads back and replays
-//! sampled orders, compares order lists and wallets with what the service acknowledged.
+//! Audit of a load run: settles unknown outcomes by key, checks that vouchers are unique, reads back and
+//! replays sampled orders, compares order lists and wallets with what the service acknowledged.
 //!
 //! Rule: a check that could not run has failed. A figure counts only with a passed audit.
 
@@ -66,8 +66,8 @@ pub(crate) fn format_checks<'a>(checks: impl IntoIterator<Item = &'a Check>) -> 
     checks.into_iter().map(line).collect()
 }
 
-/// Audits a run of several partners, in the order of the run. Returns the acknowledgements with all unknown outcomes
-/// settled.
+/// Audits a run of several partners, in the order of the run. Returns the acknowledgements with all unknown
+/// outcomes settled.
 pub async fn audit_all(
     accounts: &mut [AuditedPartner],
     mut acknowledgements: Acknowledgements,

@@ -22,8 +22,8 @@ pub(super) async fn check_samples(
     Ok(format!("{} sampled orders", samples.len()))
 }
 
-/// `GET` must return the order as acknowledged: a delivered one byte for byte, but for reads of its codes. A pending one may
-/// have progressed.
+/// `GET` must return the order as acknowledged: a delivered one byte for byte, but for reads of its codes. A
+/// pending one may have progressed.
 pub(super) async fn read_back(
     client: &mut PartnerClient,
     sample: &Sample,

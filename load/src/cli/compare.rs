@@ -16,7 +16,8 @@ pub(crate) struct CompareArgs {
     /// Service program [default: `vouchsafe` in the directory of this program]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Database connections of the peer. The default is the best of 4 to 64 on the machine of the published figures
+    /// Database connections of the peer. The default is the best of 4 to 64 on the machine of the published
+    /// figures
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=40))]
     pool: u32,
     /// Connections, each with one order in flight; one series of turns per number

@@ -111,7 +111,8 @@ fn check(
     if record.toolchain != *toolchain {
         writeln!(
             out,
-            "the counts were not compared: the record is of {:?}, the program of {toolchain:?}; `load guard --record {} --write` makes a new one",
+            "the counts were not compared: the record is of {:?}, the program of {toolchain:?}; `load \
+             guard --record {} --write` makes a new one",
             record.toolchain,
             path.display()
         )?;

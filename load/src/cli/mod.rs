@@ -31,8 +31,8 @@ pub(crate) struct GeneratorArgs {
     /// Maximum number of orders that the audit reads back and replays
     #[arg(long, default_value_t = DEFAULT_SAMPLES)]
     pub(crate) audit_sample: usize,
-    /// Seconds after an open loop, after which requests that are still open count as dropped [default: 10, or drain_s of the
-    /// scenario]
+    /// Seconds after an open loop, after which requests that are still open count as dropped [default: 10, or
+    /// drain_s of the scenario]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) drain: Option<u64>,
 }
@@ -49,15 +49,15 @@ pub(crate) struct ReportArgs {
     /// Also write the latency histograms in the log format of HdrHistogram
     #[arg(long, value_name = "FILE")]
     hlog: Option<PathBuf>,
-    /// Exit with 3 unless this holds, for example 'p99<=50' or 'costs.wal.bytes<3000'; for any number of the JSON
-    /// report, can be repeated
+    /// Exit with 3 unless this holds, for example 'p99<=50' or 'costs.wal.bytes<3000'; for any number of the
+    /// JSON report, can be repeated
     #[arg(long, value_name = "CONDITION")]
     threshold: Vec<Condition>,
     /// Compare with an earlier JSON report of the same scenarios
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
-    /// Exit with 3 if this holds for the ratio to the baseline, for example 'service_cpu>1.05' or 'orders_per_s<0.95';
-    /// can be repeated
+    /// Exit with 3 if this holds for the ratio to the baseline, for example 'service_cpu>1.05' or
+    /// 'orders_per_s<0.95'; can be repeated
     #[arg(long, value_name = "CONDITION", requires = "baseline")]
     fail_if: Vec<Condition>,
 }

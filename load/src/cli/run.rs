@@ -131,7 +131,8 @@ fn plan(args: &RunArgs, partner: PartnerFile) -> anyhow::Result<LoadPlan> {
     })
 }
 
-/// The service and its database, if they are on this machine: the processes of another one have other numbers.
+/// The service and its database, if they are on this machine: the processes of another one have other
+/// numbers.
 fn monitor_target(args: &RunArgs) -> anyhow::Result<MonitorTarget> {
     let is_local = |host: &str| ["localhost", "127.0.0.1", "::1"].contains(&host) || host.starts_with('/');
     let origin = Origin::parse(&args.url)?;

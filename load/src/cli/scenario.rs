@@ -23,11 +23,12 @@ pub(crate) struct ScenarioArgs {
     program: Option<PathBuf>,
     #[command(flatten)]
     overrides: OverrideArgs,
-    /// Insert this number of past orders before the run, with stored responses, unsold vouchers and partners in
-    /// proportion
+    /// Insert this number of past orders before the run, with stored responses, unsold vouchers and partners
+    /// in proportion
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     prefill_orders: Option<u64>,
-    /// Also sample the service with perf and write a flame graph to an .svg file, or folded stacks to any other
+    /// Also sample the service with perf and write a flame graph to an .svg file, or folded stacks to any
+    /// other
     #[arg(long, value_name = "FILE")]
     stacks: Option<PathBuf>,
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! Audit of a turn: the API for service and peer, the rows of its tables for the floor; every measured order must be sold.
+//! Audit of a turn: the API for service and peer, the rows of its tables for the floor; every measured order
+//! must be sold.
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};

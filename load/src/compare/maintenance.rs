@@ -1,6 +1,6 @@
-//! Database maintenance between turns. Autovacuum runs at arbitrary times in any database and would be charged to
-//! whichever contender runs then. So it is off during a comparison; before its turn each database is vacuumed and
-//! analysed, and a checkpoint writes all dirty pages.
+//! Database maintenance between turns. Autovacuum runs at arbitrary times in any database and would be
+//! charged to whichever contender runs then. So it is off during a comparison; before its turn each database
+//! is vacuumed and analysed, and a checkpoint writes all dirty pages.
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, Executor as _, PgConnection};

@@ -1,5 +1,5 @@
-//! Comparison of the service with the peer and the floor, in turns on one Postgres server. Ratios are taken within a round, so that
-//! other load on the machine affects all contenders.
+//! Comparison of the service with the peer and the floor, in turns on one Postgres server. Ratios are taken
+//! within a round, so that other load on the machine affects all contenders.
 //!
 //! Rule: a turn counts only if its audit passed and every measured order was sold.
 

@@ -1,5 +1,5 @@
-//! Rounds of a comparison: in each round every contender is measured in turn on the server of the deployment. The
-//! service idles while others run; the processes of the other contenders exist only during their turns.
+//! Rounds of a comparison: in each round every contender is measured in turn on the server of the deployment.
+//! The service idles while others run; the processes of the other contenders exist only during their turns.
 
 use std::path::Path;
 use std::sync::Arc;

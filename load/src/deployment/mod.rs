@@ -1,5 +1,5 @@
-//! Private test deployment: starts the service on an empty data directory with a private Postgres and rate limits
-//! above any load, seeds it over the admin API, and stops it.
+//! Private test deployment: starts the service on an empty data directory with a private Postgres and rate
+//! limits above any load, seeds it over the admin API, and stops it.
 //!
 //! Rule: a deployment leaves nothing behind and signals only processes that it started.
 
@@ -48,7 +48,8 @@ const SERVER_STOP_TIMEOUT: Duration = Duration::from_secs(15);
 /// Log lines in error messages.
 const LOG_LINES: usize = 30;
 
-/// Rate limits of a million requests per second per class, and more requests in flight per API key than a load has connections.
+/// Rate limits of a million requests per second per class, and more requests in flight per API key than a
+/// load has connections.
 const LIMITS: [(&str, &str); 5] = [
     ("VOUCHSAFE_LIMIT_ORDERS", "1000000/1"),
     ("VOUCHSAFE_LIMIT_GENERAL", "1000000/1"),
@@ -57,7 +58,8 @@ const LIMITS: [(&str, &str); 5] = [
     ("VOUCHSAFE_MAX_IN_FLIGHT", "65535"),
 ];
 
-/// A private service. Dropping it stops the service; [`TestDeployment::stop`] also reports whether it stopped cleanly.
+/// A private service. Dropping it stops the service; [`TestDeployment::stop`] also reports whether it stopped
+/// cleanly.
 pub struct TestDeployment {
     program: PathBuf,
     http: SocketAddr,
@@ -76,8 +78,8 @@ pub struct TestDeployment {
 }
 
 impl TestDeployment {
-    /// Starts the program in sandbox mode on an empty directory below `TMPDIR`, with free loopback ports. Returns
-    /// when the service is ready.
+    /// Starts the program in sandbox mode on an empty directory below `TMPDIR`, with free loopback ports.
+    /// Returns when the service is ready.
     ///
     /// # Errors
     /// The service did not start; the error has the end of its log if there is one.
@@ -210,7 +212,8 @@ impl TestDeployment {
         killed.map(drop).context("cannot kill the service")
     }
 
-    /// Starts the service as [`TestDeployment::restart`] does, with a command before the program and more environment variables.
+    /// Starts the service as [`TestDeployment::restart`] does, with a command before the program and more
+    /// environment variables.
     pub(crate) fn restart_under(
         &mut self,
         launcher: Vec<OsString>,
@@ -299,7 +302,8 @@ impl TestDeployment {
             Ok(None) => format!("did not exit within {STOP_TIMEOUT:?}"),
             Err(error) => format!("could not be waited for: {error}"),
         };
-        // The process may have ended already. Its guard stops the Postgres; the directory must exist until then.
+        // The process may have ended already. Its guard stops the Postgres; the directory must exist until
+        // then.
         let _ = child.kill();
         let _ = child.wait();
         let pid_file = postgres::pid_file(&self.data_dir());

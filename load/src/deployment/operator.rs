@@ -85,7 +85,8 @@ impl Operator {
         self.client = Client::new(self.client.origin().clone()).with_timeout(TIMEOUT);
     }
 
-    /// Creates a USD product that is sold from stock only, at these denominations or at each amount of a range.
+    /// Creates a USD product that is sold from stock only, at these denominations or at each amount of a
+    /// range.
     pub(crate) async fn put_product(
         &mut self,
         product_id: &str,

@@ -1,5 +1,5 @@
-//! Connection data of a deployment's private Postgres: unix socket, and password of the service and superuser roles.
-//! A peer uses the same server with a separate database.
+//! Connection data of a deployment's private Postgres: unix socket, and password of the service and superuser
+//! roles. A peer uses the same server with a separate database.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! Parts of a deployment's process: free ports, waiting for the end, and a watchdog that cleans up.
 //!
-//! The ports lie below the ephemeral range: a client that connects to a closed port of that range can be connected to
-//! itself, and the service would then find its address in use.
+//! The ports lie below the ephemeral range: a client that connects to a closed port of that range can be
+//! connected to itself, and the service would then find its address in use.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
@@ -32,8 +32,8 @@ pub(super) fn wait_for_exit(
     }
 }
 
-/// Cleans up if this process is killed: a shell holds the read end of a pipe and acts when the pipe closes without a
-/// line.
+/// Cleans up if this process is killed: a shell holds the read end of a pipe and acts when the pipe closes
+/// without a line.
 pub(super) struct Watchdog(Child);
 
 impl Watchdog {

@@ -1,4 +1,5 @@
-//! Seed data of a test deployment: products with stock, and partners with a balance, created over the admin API.
+//! Seed data of a test deployment: products with stock, and partners with a balance, created over the admin
+//! API.
 
 use futures_util::future::try_join_all;
 use serde_json::Value;

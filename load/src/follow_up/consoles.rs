@@ -1,4 +1,5 @@
-//! Open consoles: each follows the live feed, and loads the overview and the page of actors every few seconds.
+//! Open consoles: each follows the live feed, and loads the overview and the page of actors every few
+//! seconds.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -41,7 +42,8 @@ pub struct ConsoleTally {
 }
 
 impl ConsoleTally {
-    /// Reason for a run in which the consoles did not get what they show: an event per second and half of the pages.
+    /// Reason for a run in which the consoles did not get what they show: an event per second and half of the
+    /// pages.
     fn rejection_reason(&self, consoles: u32) -> Option<String> {
         let seconds = self.seconds * f64::from(consoles);
         let is_complete = self.events as f64 >= 0.8 * seconds - f64::from(consoles)
@@ -61,7 +63,8 @@ impl fmt::Display for ConsoleTally {
     }
 }
 
-/// Checks that the consoles received what they show, and that all actors were live: an absent console costs nothing.
+/// Checks that the consoles received what they show, and that all actors were live: an absent console costs
+/// nothing.
 pub(crate) async fn check_consoles(
     operator: &mut Operator,
     expected: OpenConsoles,

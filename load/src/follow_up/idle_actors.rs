@@ -1,4 +1,5 @@
-//! Live actors that no order of the load uses: an order of a SKU without stock starts its inventory actor, which stays in memory.
+//! Live actors that no order of the load uses: an order of a SKU without stock starts its inventory actor,
+//! which stays in memory.
 
 use anyhow::{Context as _, ensure};
 use futures_util::future::try_join_all;

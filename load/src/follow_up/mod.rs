@@ -1,4 +1,5 @@
-//! Everything that a scenario does besides the load: pauses of Postgres, restarts, replays, webhooks, consoles.
+//! Everything that a scenario does besides the load: pauses of Postgres, restarts, replays, webhooks,
+//! consoles.
 
 pub mod consoles;
 pub(crate) mod idle_actors;

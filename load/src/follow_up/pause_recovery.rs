@@ -1,5 +1,5 @@
-//! Latency recovery after pauses of Postgres: p99 before the pauses and in windows of 100 ms after them, over all
-//! pauses.
+//! Latency recovery after pauses of Postgres: p99 before the pauses and in windows of 100 ms after them, over
+//! all pauses.
 //!
 //! Rule: an order belongs to the window in which it was due, however late the response came.
 
@@ -115,7 +115,8 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    /// One order every 10 ms. Orders due in a pause wait for its end; orders due in the 300 ms after it take 90 ms.
+    /// One order every 10 ms. Orders due in a pause wait for its end; orders due in the 300 ms after it take
+    /// 90 ms.
     fn run(pauses: &[Pause], start: Instant) -> Vec<LatencySample> {
         let latency = |due: Instant| {
             let paused = pauses

@@ -20,8 +20,8 @@ use crate::traffic::scenario::PauseSchedule;
 pub(crate) struct PostgresPauser(StoppableThread<anyhow::Result<Vec<Pause>>>);
 
 impl PostgresPauser {
-    /// Starts; the first pause follows after `every_ms`. `options` are the superuser's; pauses the backends of
-    /// `database`.
+    /// Starts; the first pause follows after `every_ms`. `options` are the superuser's; pauses the backends
+    /// of `database`.
     pub(crate) fn start(
         schedule: PauseSchedule,
         options: &PgConnectOptions,

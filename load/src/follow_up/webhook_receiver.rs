@@ -1,5 +1,6 @@
-//! Webhook receiver of a run: one listener for all partners on a separate thread. Responds 200 and counts each
-//! event once, however often it is delivered. Does not verify signatures; the tests of the partner API do.
+//! Webhook receiver of a run: one listener for all partners on a separate thread. Responds 200 and counts
+//! each event once, however often it is delivered. Does not verify signatures; the tests of the partner API
+//! do.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
@@ -126,7 +127,8 @@ impl WebhookReceiver {
         Ok(())
     }
 
-    /// Waits for `events` distinct events or the deadline, then stops the listener. `loaded` is the end of the load.
+    /// Waits for `events` distinct events or the deadline, then stops the listener. `loaded` is the end of
+    /// the load.
     pub(crate) fn wait_and_stop(self, events: u64, loaded: Instant) -> io::Result<(WebhookSummary, Check)> {
         while self.received() < events && loaded.elapsed() < DELIVERY_TIMEOUT {
             thread::sleep(POLL_INTERVAL);

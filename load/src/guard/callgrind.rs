@@ -1,4 +1,5 @@
-//! Control of a service that runs under valgrind's callgrind: counting on demand, and counters since the previous reading.
+//! Control of a service that runs under valgrind's callgrind: counting on demand, and counters since the
+//! previous reading.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -13,7 +14,8 @@ const EVENTS: &str = "events: Ir sysCount sysTime";
 /// Line of a dump with the sums of all events.
 const TOTALS: &str = "totals: ";
 
-/// Entry points of the service's allocator. Its C code keeps their names in every profile, and only Rust code calls them.
+/// Entry points of the service's allocator. Its C code keeps their names in every profile, and only Rust code
+/// calls them.
 const ALLOCATORS: [&str; 3] = ["mi_malloc_aligned", "mi_zalloc_aligned", "mi_realloc_aligned"];
 
 /// Counters of the service since the previous reading.

@@ -77,13 +77,15 @@ impl Load {
     }
 }
 
-/// Orders of each connection before a measurement: its buffers have grown, and the service knows partner and SKU.
+/// Orders of each connection before a measurement: its buffers have grown, and the service knows partner and
+/// SKU.
 const WARM_UP_ORDERS: usize = 1;
 
 /// What the service answers when one of its deadlines has passed.
 const REFUSALS: [StatusCode; 2] = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::REQUEST_TIMEOUT];
 
-/// Refusals on one connection: the first orders outlast the service's deadlines, because callgrind translates all of their code.
+/// Refusals on one connection: the first orders outlast the service's deadlines, because callgrind translates
+/// all of their code.
 const MAX_REFUSALS: u32 = 100;
 
 const RETRY_DELAY: Duration = Duration::from_millis(200);
@@ -268,7 +270,8 @@ impl Session {
         Ok((refusals == 0).then_some(reading))
     }
 
-    /// Places this number of orders on each connection, each until it is sold; returns the number of refusals.
+    /// Places this number of orders on each connection, each until it is sold; returns the number of
+    /// refusals.
     async fn place(&mut self, clients: &mut [PartnerClient], load: Load, each: usize) -> anyhow::Result<u32> {
         let each = each as u64;
         let first_keys = (self.placed..).step_by(usize::try_from(each)?);
@@ -295,7 +298,8 @@ impl Session {
     }
 }
 
-/// Medians of the rounds: counters of the idle service per second, and per order what is left without its work.
+/// Medians of the rounds: counters of the idle service per second, and per order what is left without its
+/// work.
 ///
 /// How much of that work is in an interval is known from its statements: a starved service polls less often
 /// than an idle one, so that time is no measure of it.

@@ -216,7 +216,8 @@ impl Record {
             .any(|change| change.exceeds_limit() || change.is_drop())
     }
 
-    /// Takes of two measurements of each figure the one that is closer to the record: a real difference is in both.
+    /// Takes of two measurements of each figure the one that is closer to the record: a real difference is in
+    /// both.
     #[must_use]
     pub fn closer(&self, first: &Counts, second: &Counts) -> Counts {
         let closer = |(figure, one): (&String, &f64)| {
@@ -228,8 +229,8 @@ impl Record {
         first.iter().map(closer).collect()
     }
 
-    /// Lowers each count that fell by more than the limit, so that it cannot grow back unseen, and adds each that
-    /// the record lacks; returns whether there was one.
+    /// Lowers each count that fell by more than the limit, so that it cannot grow back unseen, and adds each
+    /// that the record lacks; returns whether there was one.
     pub fn ratchet(&mut self, now: &Counts) -> bool {
         let changes = Comparison::between("record", &self.counts, now).changes;
         let drops = changes.into_iter().filter(Change::is_drop);

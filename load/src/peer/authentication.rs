@@ -1,4 +1,5 @@
-//! Request authentication of the peer: the API key and secret of its only partner, and the signature of a write.
+//! Request authentication of the peer: the API key and secret of its only partner, and the signature of a
+//! write.
 
 use actix_web::http::header::HeaderMap;
 use uuid::Uuid;

@@ -1,5 +1,5 @@
-//! Routes of the peer. An order passes authentication, signature check, idempotency key and parsing before its
-//! handler.
+//! Routes of the peer. An order passes authentication, signature check, idempotency key and parsing before
+//! its handler.
 
 use std::sync::Arc;
 
@@ -80,8 +80,8 @@ async fn place_order(
     Ok(respond(stored))
 }
 
-/// Runs a transaction to completion even if the client disconnects and the handler is dropped, so that no transaction is
-/// left open.
+/// Runs a transaction to completion even if the client disconnects and the handler is dropped, so that no
+/// transaction is left open.
 #[expect(
     clippy::disallowed_methods,
     reason = "the handle is awaited, and the worker's runtime waits for open requests at shutdown"

@@ -1,12 +1,13 @@
-//! The peer: a reference implementation of the order API with one transaction per order and row locks, for comparison
-//! with the service, and a reduced variant as a bound.
+//! The peer: a reference implementation of the order API with one transaction per order and row locks, for
+//! comparison with the service, and a reduced variant as a bound.
 //!
 //! | Mode | Processing | Purpose |
 //! |---|---|---|
 //! | `row-locks` | sells in one transaction per order | reference for the service |
 //! | `floor` | writes five plain rows per order in batches, without verification | bound by database and HTTP |
 //!
-//! Rule: every feature of the service that the peer omits favours the peer. `load/README.md` lists the omissions.
+//! Rule: every feature of the service that the peer omits favours the peer. `load/README.md` lists the
+//! omissions.
 
 mod authentication;
 mod batcher;

@@ -1,5 +1,6 @@
-//! An order of the peer's only product: the request, the draft that is written, and the response, identical for POST and GET.
-//! The response consists of head, vouchers and tail, because the stored function inserts the vouchers between head and tail.
+//! An order of the peer's only product: the request, the draft that is written, and the response, identical
+//! for POST and GET. The response consists of head, vouchers and tail, because the stored function inserts
+//! the vouchers between head and tail.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Webhooks of the peer: senders poll the outbox, send what they have locked over kept connections, and delete what was received.
+//! Webhooks of the peer: senders poll the outbox, send what they have locked over kept connections, and
+//! delete what was received.
 
 use std::sync::{Arc, OnceLock};
 use std::thread;

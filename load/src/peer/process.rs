@@ -1,5 +1,5 @@
-//! Child process of a peer, so that its CPU time is measured apart from the generator's. It exits when the pipe to it
-//! closes, however the owner ends.
+//! Child process of a peer, so that its CPU time is measured apart from the generator's. It exits when the
+//! pipe to it closes, however the owner ends.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -13,8 +13,8 @@ use vouchsafe_api_client::signer::Credentials;
 
 use super::PeerMode;
 
-/// Environment variables with the database URL and the partner's credentials: command lines are visible to other
-/// users.
+/// Environment variables with the database URL and the partner's credentials: command lines are visible to
+/// other users.
 pub const DATABASE_VARIABLE: &str = "LOAD_PEER_DATABASE_URL";
 pub const API_KEY_VARIABLE: &str = "LOAD_PEER_API_KEY";
 pub const API_SECRET_VARIABLE: &str = "LOAD_PEER_API_SECRET";

@@ -97,7 +97,8 @@ pub(super) async fn read_partner_id(connection: &mut PgConnection) -> sqlx::Resu
 /// If a statement fails, for example for an existing database.
 ///
 /// # Panics
-/// If the name contains other characters than letters, digits and underscores; names cannot be bound as parameters.
+/// If the name contains other characters than letters, digits and underscores; names cannot be bound as
+/// parameters.
 pub async fn create_database(server: &PgConnectOptions, name: &str) -> sqlx::Result<PgConnectOptions> {
     let is_valid = name
         .bytes()

@@ -1,5 +1,5 @@
-//! HTTP server of the peer. Each worker has a separate connection pool, so that no response waits for a socket of
-//! another thread. Prints the address when ready, and exits when standard input closes.
+//! HTTP server of the peer. Each worker has a separate connection pool, so that no response waits for a
+//! socket of another thread. Prints the address when ready, and exits when standard input closes.
 
 use std::io::Write;
 use std::net::Ipv4Addr;

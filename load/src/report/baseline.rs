@@ -15,7 +15,8 @@ use crate::audit::Check;
 use crate::condition::Condition;
 use crate::resources::costs::format_value;
 
-/// Conditions that should be equal, with their path in the JSON report. Those with several values are compared by value.
+/// Conditions that should be equal, with their path in the JSON report. Those with several values are
+/// compared by value.
 const CONDITIONS: [(&str, &str); 17] = [
     ("program", "conditions.program"),
     ("profile", "conditions.profile"),
@@ -66,7 +67,8 @@ pub struct ComparedFigure {
 }
 
 impl Baseline {
-    /// Reads a JSON report and checks that it has a run of each of these scenarios; `None` stands for `load run`.
+    /// Reads a JSON report and checks that it has a run of each of these scenarios; `None` stands for `load
+    /// run`.
     ///
     /// # Errors
     /// If the file is not a report or has no run of a scenario.
@@ -122,7 +124,8 @@ impl Baseline {
         self.report["runs"].as_array().into_iter().flatten()
     }
 
-    /// Compares a run with the first one of its scenario, and checks the ratios against the conditions that fail it.
+    /// Compares a run with the first one of its scenario, and checks the ratios against the conditions that
+    /// fail it.
     ///
     /// # Errors
     /// If the baseline has no run of the scenario.

@@ -1,4 +1,5 @@
-//! Figures of a run by name: the ones that reports compare, and any other number of the JSON report by its path.
+//! Figures of a run by name: the ones that reports compare, and any other number of the JSON report by its
+//! path.
 
 use serde_json::Value;
 
@@ -39,7 +40,8 @@ pub(crate) const FIGURES: [Figure; 13] = [
 /// Ending of the names of CPU times.
 const CPU: &str = "_cpu";
 
-/// A number of a run in the JSON report, by the name of its figure or by its path; `None` if the run has no such number.
+/// A number of a run in the JSON report, by the name of its figure or by its path; `None` if the run has no
+/// such number.
 pub(crate) fn figure_of(run: &Value, name: &str) -> Option<f64> {
     let known = FIGURES.iter().find(|figure| figure.name == name);
     let path = known.map_or(name, |figure| figure.path);
@@ -63,7 +65,8 @@ pub(crate) fn figure_names() -> String {
     FIGURES.map(|figure| figure.name).join(", ")
 }
 
-/// CPU time per order of all threads of a component; `None` if it has none, because its processes are unknown.
+/// CPU time per order of all threads of a component; `None` if it has none, because its processes are
+/// unknown.
 fn component_cpu_us(threads: &Value, component: &str) -> Option<f64> {
     let threads = threads.as_array()?.iter();
     let own = threads.filter(|thread| thread["component"] == component);

@@ -69,7 +69,8 @@ impl Frame {
     }
 }
 
-/// Draws folded stacks: callees stand below their callers, as wide as their samples. The pointer shows a frame's name and share.
+/// Draws folded stacks: callees stand below their callers, as wide as their samples. The pointer shows a
+/// frame's name and share.
 #[must_use]
 pub fn draw_flame_graph(stacks: &str) -> String {
     let root = Frame::of(stacks);

@@ -1,7 +1,8 @@
 //! Latency histograms in the log format of `HdrHistogram` (`.hlog`), which its plotter and
 //! `HistogramLogProcessor` read: one compressed histogram per kind of request, in microseconds.
 //!
-//! The crate `hdrhistogram` can write it, too; that feature adds a second version of a parser and compiles `sqlx` again.
+//! The crate `hdrhistogram` can write it, too; that feature adds a second version of a parser and compiles
+//! `sqlx` again.
 
 use std::io::Write as _;
 

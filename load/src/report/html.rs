@@ -1,4 +1,5 @@
-//! HTML report: one file without scripts, fonts or references to other files, in the light or dark theme of the reader.
+//! HTML report: one file without scripts, fonts or references to other files, in the light or dark theme of
+//! the reader.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 

@@ -1,4 +1,5 @@
-//! Run report: conditions, metrics, audit, thresholds and the comparison with an earlier report, as text, JSON and HTML.
+//! Run report: conditions, metrics, audit, thresholds and the comparison with an earlier report, as text,
+//! JSON and HTML.
 //!
 //! Rule: text and HTML show a quantity in the same unit, because both show the same cells.
 
@@ -255,8 +256,8 @@ const SUMMARY_COLUMNS: [&str; 8] = [
     "thresholds",
 ];
 
-/// Prints a report, then writes it as JSON, if a path is given. A closed terminal does not lose the file, and an unwritable
-/// file does not lose the text.
+/// Prints a report, then writes it as JSON, if a path is given. A closed terminal does not lose the file, and
+/// an unwritable file does not lose the text.
 ///
 /// # Errors
 /// If the file cannot be written or the terminal is gone.

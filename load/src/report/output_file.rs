@@ -1,4 +1,5 @@
-//! Output files of reports: their paths are checked before a run, and their content is replaced atomically after it.
+//! Output files of reports: their paths are checked before a run, and their content is replaced atomically
+//! after it.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;
@@ -56,7 +57,8 @@ fn replace(target: &Path, content: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Follows symbolic links, so that a link keeps its target. A file that does not exist yet is named by its directory.
+/// Follows symbolic links, so that a link keeps its target. A file that does not exist yet is named by its
+/// directory.
 fn resolve(path: &Path) -> PathBuf {
     if let Ok(target) = fs::canonicalize(path) {
         return target;

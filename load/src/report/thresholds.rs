@@ -18,7 +18,8 @@ pub(super) fn check_thresholds(thresholds: &[Condition], run: &Value) -> Vec<Che
     thresholds.iter().map(check).collect()
 }
 
-/// One check per condition. It fails if the condition holds for the ratio to the baseline, or if there is no ratio.
+/// One check per condition. It fails if the condition holds for the ratio to the baseline, or if there is no
+/// ratio.
 pub(super) fn check_ratios(conditions: &[Condition], baseline: &Value, run: &Value) -> Vec<Check> {
     let check = |condition: &Condition| {
         let [earlier, current] = [baseline, run].map(|run| figure_of(run, &condition.figure));

@@ -70,7 +70,8 @@ pub(super) fn find_doubts(metrics: &RunMetrics, usage: &ResourceUsage) -> Vec<St
         .collect()
 }
 
-/// Limits of the generator and the machine. Requests that left late because the service had not answered earlier ones are none.
+/// Limits of the generator and the machine. Requests that left late because the service had not answered
+/// earlier ones are none.
 pub(super) fn find_other_limits(metrics: &RunMetrics, usage: &ResourceUsage) -> Vec<String> {
     let mut limits = Vec::new();
     if let Some(own) = metrics.generator_delay_ms

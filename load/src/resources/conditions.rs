@@ -58,8 +58,8 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Observes the conditions before a run. `program` is the service's program, `disk` a directory on the disk of its
-    /// database.
+    /// Observes the conditions before a run. `program` is the service's program, `disk` a directory on the
+    /// disk of its database.
     #[must_use]
     pub fn observe(program: Option<&Path>, disk: Option<&Path>) -> Self {
         Self {

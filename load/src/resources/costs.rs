@@ -1,8 +1,8 @@
-//! Cost per order: CPU time, WAL bytes and commits in the measured part of a run, divided by the orders acknowledged
-//! in it. Depends far less on other load on the machine than a rate does.
+//! Cost per order: CPU time, WAL bytes and commits in the measured part of a run, divided by the orders
+//! acknowledged in it. Depends far less on other load on the machine than a rate does.
 //!
-//! Rule: usage and orders are counted at the same two points in time. Values that cannot be read are reported as not
-//! measured.
+//! Rule: usage and orders are counted at the same two points in time. Values that cannot be read are reported
+//! as not measured.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,8 +14,8 @@ use super::proc::{Component, MachineCpuTime, ThreadSample};
 use super::server::{ServerCounters, WalCost};
 use super::service_metrics::JournalBatchCounters;
 
-/// Clients of Postgres with at least this share of the CPU time of their name are reported separately: lanes do most
-/// of the work and the rest of a pool hardly any.
+/// Clients of Postgres with at least this share of the CPU time of their name are reported separately: lanes
+/// do most of the work and the rest of a pool hardly any.
 const BUSY_SHARE: f64 = 0.2;
 
 /// Name of the threads that send the load, with their numbers collapsed as in [`ThreadCost::name`].
@@ -45,7 +45,8 @@ impl UsageSnapshot {
         threads.any(|thread| thread.component == component)
     }
 
-    /// CPU time of a component since an earlier snapshot, without ended threads; `None` if its processes are unknown.
+    /// CPU time of a component since an earlier snapshot, without ended threads; `None` if its processes are
+    /// unknown.
     pub(crate) fn cpu_since(&self, earlier: &Self, component: Component) -> Option<Duration> {
         let (before, now) = earlier.threads.as_ref().zip(self.threads.as_ref())?;
         let own = now.iter().filter(|(_, thread)| thread.component == component);
@@ -109,7 +110,8 @@ impl OrderCosts {
             orders,
             seconds: time.as_secs_f64(),
             threads,
-            // The machine counts in hundredths of a second, threads in nanoseconds: the difference may be negative.
+            // The machine counts in hundredths of a second, threads in nanoseconds: the difference may be
+            // negative.
             other_processes_us: machine
                 .filter(|_| is_complete)
                 .map(|(before, after)| (us_each(after.busy.saturating_sub(before.busy)) - known_us).max(0.0)),

@@ -1,5 +1,5 @@
-//! CPU time that other work took from a measurement: processes besides service, Postgres and generator, and steal time
-//! of a virtual machine.
+//! CPU time that other work took from a measurement: processes besides service, Postgres and generator, and
+//! steal time of a virtual machine.
 
 use std::fmt;
 

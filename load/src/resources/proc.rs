@@ -1,7 +1,7 @@
 //! CPU time, memory and listening processes from Linux `/proc`.
 //!
-//! `schedstat` counts in nanoseconds. The ticks of `stat` (hundredths of a second) are too coarse for a thread that
-//! costs a microsecond per order.
+//! `schedstat` counts in nanoseconds. The ticks of `stat` (hundredths of a second) are too coarse for a
+//! thread that costs a microsecond per order.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -107,7 +107,8 @@ pub(crate) fn read_resident_kib(pid: u32) -> ProcResult<u64> {
     Ok(process(pid)?.status()?.vmrss.unwrap_or_default())
 }
 
-/// Finds the process that listens at a port of this machine; `None` if there is none, or if it belongs to another user.
+/// Finds the process that listens at a port of this machine; `None` if there is none, or if it belongs to
+/// another user.
 #[must_use]
 pub fn find_listener(port: u16) -> Option<u32> {
     let mut sockets = [tcp(), tcp6()].into_iter().flatten().flatten();

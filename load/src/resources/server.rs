@@ -1,6 +1,7 @@
 //! WAL, commits and processes of the Postgres server.
 //!
-//! Rule: a separate superuser connection reads them, with an `application_name`, so that its own cost is visible.
+//! Rule: a separate superuser connection reads them, with an `application_name`, so that its own cost is
+//! visible.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -90,8 +91,8 @@ impl ServerStatsReader {
         })
     }
 
-    /// Reads the counters. Server processes report commits with up to a second of delay, at both ends of an interval
-    /// alike; the WAL position is current.
+    /// Reads the counters. Server processes report commits with up to a second of delay, at both ends of an
+    /// interval alike; the WAL position is current.
     pub(crate) async fn statistics(&mut self) -> sqlx::Result<ServerCounters> {
         sqlx::query_as(COUNTERS_SQL)
             .bind(&self.database)

@@ -1,5 +1,5 @@
-//! Arrival schedule of an open loop, fixed before the run. A stall of the service therefore delays every request that
-//! becomes due meanwhile, and shows in their latency.
+//! Arrival schedule of an open loop, fixed before the run. A stall of the service therefore delays every
+//! request that becomes due meanwhile, and shows in their latency.
 
 use std::time::Duration;
 

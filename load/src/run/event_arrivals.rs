@@ -1,4 +1,5 @@
-//! Events of orders that have arrived at the receiver of webhooks. A life of an order ends when its last event has arrived.
+//! Events of orders that have arrived at the receiver of webhooks. A life of an order ends when its last
+//! event has arrived.
 
 use std::collections::HashMap;
 

@@ -13,7 +13,8 @@ pub struct Measurement {
     pub usage: ResourceUsage,
 }
 
-/// Loads a service and monitors `target` meanwhile. `order` and `forms` describe the orders in the report. Blocks.
+/// Loads a service and monitors `target` meanwhile. `order` and `forms` describe the orders in the report.
+/// Blocks.
 ///
 /// # Errors
 /// If the run or its monitor could not start. Errors of the service are in the tally.

@@ -35,8 +35,8 @@ pub struct Setup {
     pub length: String,
 }
 
-/// Latency in milliseconds, to the last byte of the response. Begins with the send in a closed loop and with the due
-/// time in an open loop.
+/// Latency in milliseconds, to the last byte of the response. Begins with the send in a closed loop and with
+/// the due time in an open loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
     pub p50: f64,

@@ -1,7 +1,8 @@
-//! Resource monitor of a run: a thread that reads CPU time, WAL, commits and the service's memory every second from the end of the
-//! warm-up to the end of the measured part.
+//! Resource monitor of a run: a thread that reads CPU time, WAL, commits and the service's memory every
+//! second from the end of the warm-up to the end of the measured part.
 //!
-//! Rule: it asks the service for its metrics only at both ends. Its own usage is reported under its own names.
+//! Rule: it asks the service for its metrics only at both ends. Its own usage is reported under its own
+//! names.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,8 +26,8 @@ use crate::traffic::pace::RunLength;
 /// Polling interval until the run starts.
 const POLL: Duration = Duration::from_millis(5);
 
-/// The last snapshot precedes the end of the measured part: generator threads of an open loop end with their last
-/// request, and their counters end with them.
+/// The last snapshot precedes the end of the measured part: generator threads of an open loop end with their
+/// last request, and their counters end with them.
 const FINAL_SNAPSHOT_LEAD: Duration = Duration::from_millis(100);
 
 /// Time between two readings.
@@ -115,7 +116,8 @@ impl ResourceMonitor {
         StoppableThread::start("monitor", run).map(Self)
     }
 
-    /// Stops the thread and returns the results. Call it after the run; values not measured by then are missing.
+    /// Stops the thread and returns the results. Call it after the run; values not measured by then are
+    /// missing.
     ///
     /// # Errors
     /// If the runtime could not be started or the server not reached.
@@ -211,7 +213,8 @@ impl Sampler {
         Ok((threads, ended_backends))
     }
 
-    /// Reads everything in a fixed order, so that the interval between two snapshots is the same for each counter.
+    /// Reads everything in a fixed order, so that the interval between two snapshots is the same for each
+    /// counter.
     fn snapshot(&mut self, with_metrics: bool) -> UsageSnapshot {
         let metrics = self.metrics.as_mut().filter(|_| with_metrics);
         let batches = metrics.and_then(|reader| {

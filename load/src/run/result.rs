@@ -10,7 +10,8 @@ use crate::tally::run_history::SentOrders;
 #[derive(Debug)]
 pub struct RunResult {
     pub tally: Tally,
-    /// From the end of the warm-up to the end of sending: the planned time, or the completion of the last order.
+    /// From the end of the warm-up to the end of sending: the planned time, or the completion of the last
+    /// order.
     pub loaded_for: Duration,
     /// From the end of the warm-up to the completion of the last order.
     pub measured_for: Duration,

@@ -1,5 +1,5 @@
-//! Pacing of requests: in a closed loop a connection sends its next request at once, in an open loop each request has
-//! a due time that does not depend on earlier responses.
+//! Pacing of requests: in a closed loop a connection sends its next request at once, in an open loop each
+//! request has a due time that does not depend on earlier responses.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -42,8 +42,8 @@ enum ScheduleEnd {
     At(Instant),
     /// A closed loop of so many more requests.
     After(AtomicU64),
-    /// An open loop: each arrival leaves when it is due, or as soon as a connection is free. Arrivals of the warm-up do not leave
-    /// after it, and none leaves after the drain deadline.
+    /// An open loop: each arrival leaves when it is due, or as soon as a connection is free. Arrivals of the
+    /// warm-up do not leave after it, and none leaves after the drain deadline.
     Arrivals {
         start: Instant,
         /// Times since the start.

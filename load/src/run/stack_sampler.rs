@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn equal_stacks_are_counted_from_the_thread_to_the_innermost_function() {
-        let sample = "actix-rt|system\n\t    55d0 place_order::h0123456789abcdef\n\t    55c0 <core::pin::Pin<P> as Future>::poll\n\t    7f00 [unknown]\n\n";
+        let sample = "actix-rt|system\n\t    55d0 place_order::h0123456789abcdef\n\t    55c0 \
+            <core::pin::Pin<P> as Future>::poll\n\t    7f00 [unknown]\n\n";
         let script = format!("{sample}lane-0\n\t    55d0 commit\n\n{sample}");
         let stacks: Vec<_> = fold(&script).into_iter().collect();
         let stack = "actix-rt|system;[unknown];<core::pin::Pin<P> as Future>::poll;place_order";

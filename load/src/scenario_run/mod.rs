@@ -1,5 +1,5 @@
-//! Scenario runner: seeds a deployment, records balances, loads the service, pauses Postgres if the scenario says so,
-//! and audits over the partner API, the admin API and the database.
+//! Scenario runner: seeds a deployment, records balances, loads the service, pauses Postgres if the scenario
+//! says so, and audits over the partner API, the admin API and the database.
 
 mod follow_up;
 pub mod prefill;

@@ -1,5 +1,5 @@
-//! Orders that the service acknowledged during a run: totals, voucher ids and sampled orders, a few bytes per order. Input
-//! of the audit.
+//! Orders that the service acknowledged during a run: totals, voucher ids and sampled orders, a few bytes per
+//! order. Input of the audit.
 
 use std::collections::BTreeMap;
 
@@ -79,8 +79,8 @@ impl Acknowledgements {
         }
     }
 
-    /// Records an order with its outcome; returns the number of vouchers if it was acknowledged. An order without a
-    /// response, or with a 5xx, is unsettled.
+    /// Records an order with its outcome; returns the number of vouchers if it was acknowledged. An order
+    /// without a response, or with a 5xx, is unsettled.
     pub(crate) fn record_outcome(
         &mut self,
         partner: usize,
@@ -174,8 +174,8 @@ impl Acknowledgements {
     }
 }
 
-/// Systematic sampling: takes every n-th order and doubles n whenever the buffer is full. The samples are evenly
-/// distributed over a run of unknown length without randomness.
+/// Systematic sampling: takes every n-th order and doubles n whenever the buffer is full. The samples are
+/// evenly distributed over a run of unknown length without randomness.
 #[derive(Debug)]
 struct SystematicSampler {
     capacity: usize,

@@ -1,10 +1,12 @@
-//! Latency histograms with the same precision in all parts of a run. They grow with their values, so no latency is clipped.
+//! Latency histograms with the same precision in all parts of a run. They grow with their values, so no
+//! latency is clipped.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// First upper bound in microseconds: twice the client's timeout. Latencies of an open loop above capacity exceed it.
+/// First upper bound in microseconds: twice the client's timeout. Latencies of an open loop above capacity
+/// exceed it.
 const INITIAL_MAX_US: u64 = 60_000_000;
 /// 0.1 % precision, far below the variation between runs.
 const LATENCY_DIGITS: u8 = 3;

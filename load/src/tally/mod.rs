@@ -1,7 +1,7 @@
 //! Tally of a run: latencies, outcomes by status and error code, and acknowledgements for the audit.
 //!
-//! Rule: order latency covers only 2xx responses to orders sent after the warm-up. A fast rejection must not make the
-//! service look quick; rejections are recorded separately.
+//! Rule: order latency covers only 2xx responses to orders sent after the warm-up. A fast rejection must not
+//! make the service look quick; rejections are recorded separately.
 
 pub mod acknowledgements;
 pub(crate) mod histogram;
@@ -83,7 +83,8 @@ pub struct Tally {
     /// Including the warm-up.
     pub acknowledgements: Acknowledgements,
     pub last_end: Option<Instant>,
-    /// Send delay of acknowledged orders of an open loop, in microseconds: the generator's share of their latency.
+    /// Send delay of acknowledged orders of an open loop, in microseconds: the generator's share of their
+    /// latency.
     pub send_delay_us: Histogram<u64>,
     /// The part of it in which a connection was free.
     pub generator_delay_us: Histogram<u64>,

@@ -1,5 +1,5 @@
-//! Counts of the measured requests of an open loop, by whether they were sent and answered while the load lasted, in the drain
-//! after it, or not at all.
+//! Counts of the measured requests of an open loop, by whether they were sent and answered while the load
+//! lasted, in the drain after it, or not at all.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -61,7 +61,8 @@ impl OpenLoopCounts {
     }
 }
 
-/// Offered and achieved rates of an open loop, for its measured requests of all kinds. Rates are per second of the load.
+/// Offered and achieved rates of an open loop, for its measured requests of all kinds. Rates are per second
+/// of the load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct OfferedLoad {
     /// Seconds from the end of the warm-up to the end of the load.
@@ -118,8 +119,8 @@ impl fmt::Display for OfferedLoad {
         })?;
         write!(
             f,
-            ": {:.0} requests/s due, {:.0} sent, {:.0} completed, {:.0} dropped, over {:.2} s; {} completed in the drain, {} dropped \
-             after {} s of it",
+            ": {:.0} requests/s due, {:.0} sent, {:.0} completed, {:.0} dropped, over {:.2} s; {} \
+             completed in the drain, {} dropped after {} s of it",
             self.offered_per_s,
             self.sent_per_s,
             self.completed_per_s,

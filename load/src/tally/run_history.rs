@@ -1,5 +1,5 @@
-//! Records of a run beyond its tally: sent orders, for duplicates and reads in this or a later run, and per-order
-//! latency samples.
+//! Records of a run beyond its tally: sent orders, for duplicates and reads in this or a later run, and
+//! per-order latency samples.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
-//! Log of sent orders with their first stored response: source of duplicates and reads, and comparison of their
-//! responses.
+//! Log of sent orders with their first stored response: source of duplicates and reads, and comparison of
+//! their responses.
 //!
-//! Rule: a response stored under a key never changes, byte for byte, whether the order or its duplicate completes
-//! first. A delivered order reads as in its response.
+//! Rule: a response stored under a key never changes, byte for byte, whether the order or its duplicate
+//! completes first. A delivered order reads as in its response.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 

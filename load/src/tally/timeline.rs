@@ -1,6 +1,8 @@
-//! Timeline of a run: acknowledged orders and their latency in windows of equal length, from the end of the warm-up.
+//! Timeline of a run: acknowledged orders and their latency in windows of equal length, from the end of the
+//! warm-up.
 //!
-//! Rule: an order belongs to the window in which it completed, so a stall shows as a gap and the slow orders after it.
+//! Rule: an order belongs to the window in which it completed, so a stall shows as a gap and the slow orders
+//! after it.
 
 use std::time::{Duration, Instant};
 
@@ -103,8 +105,8 @@ impl Timeline {
         }
     }
 
-    /// The windows within the load, and those of the drain until the last response. A window that is covered in part would show
-    /// a drop that did not happen.
+    /// The windows within the load, and those of the drain until the last response. A window that is covered
+    /// in part would show a drop that did not happen.
     #[must_use]
     pub fn series(&self, load: Duration, until_last_response: Duration) -> Series {
         let count =

@@ -1,5 +1,5 @@
-//! Request generator: draws requests from the shares of a scenario. The same seed yields the same requests in the
-//! same order, whatever the responses.
+//! Request generator: draws requests from the shares of a scenario. The same seed yields the same requests in
+//! the same order, whatever the responses.
 
 use std::collections::BTreeSet;
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Deadline of the drain after an open loop in seconds, unless the run sets another: a backlog that takes longer says nothing new.
+/// Deadline of the drain after an open loop in seconds, unless the run sets another: a backlog that takes
+/// longer says nothing new.
 pub const DEFAULT_DRAIN_S: u64 = 10;
 
 /// Closed or open loop.

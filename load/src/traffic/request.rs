@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum RequestKind {
     /// A new order with a new key.
     Order,
-    /// The whole life of an order: placed, its codes and itself read once, and all its events received by a webhook endpoint.
+    /// The whole life of an order: placed, its codes and itself read once, and all its events received by a
+    /// webhook endpoint.
     Life,
     /// Repetition of an earlier order under its key, drawn uniformly from all sent orders.
     Duplicate,

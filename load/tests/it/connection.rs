@@ -1,5 +1,5 @@
-//! Tests of the client's outcome classification, with raw sockets that respond, close or stay silent at a given
-//! point.
+//! Tests of the client's outcome classification, with raw sockets that respond, close or stay silent at a
+//! given point.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -106,7 +106,8 @@ async fn closed_connection_is_replaced() {
     });
     for _ in 0..3 {
         assert_eq!(get(&mut client, "/").await.unwrap().status, 200);
-        // The client's kernel knows of the close. A task that yields continues after the runtime has polled its sockets.
+        // The client's kernel knows of the close. A task that yields continues after the runtime has polled
+        // its sockets.
         server.closed.recv().await.unwrap();
         tokio::task::yield_now().await;
     }

@@ -51,7 +51,8 @@ fn open_loop_latency_includes_stall() {
     let service = FakeService::start(Defect::Stall);
     let result = run(plan(&service, open(1)));
     assert_eq!(result.tally.latency_us.len(), ORDERS);
-    // Fifteen orders are due in the first half of the stall, 10 ms apart; the last one may fall on the boundary.
+    // Fifteen orders are due in the first half of the stall, 10 ms apart; the last one may fall on the
+    // boundary.
     assert!(count_slow(&result) >= 14, "{} slow", count_slow(&result));
     assert_eq!(result.tally.send_delay_us.len(), ORDERS);
     assert!(result.tally.send_delay_us.max() >= u64::try_from(STALL_DURATION.as_micros() / 2).unwrap());

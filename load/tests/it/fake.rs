@@ -44,8 +44,8 @@ pub(crate) enum Defect {
     Overcharges,
     /// The response to order 7 is not an order.
     MalformedOrder,
-    /// Every fifth order is executed but its connection closes without a response, once. A correct service may do
-    /// this.
+    /// Every fifth order is executed but its connection closes without a response, once. A correct service
+    /// may do this.
     HangsUp,
     /// Hangs up as `HangsUp`, and the key is not stored.
     HangsUpAndForgets,

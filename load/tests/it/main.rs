@@ -1,5 +1,5 @@
-//! Tests of the load generator against a small fake service with at most one defect, and against raw sockets that end
-//! mid-exchange.
+//! Tests of the load generator against a small fake service with at most one defect, and against raw sockets
+//! that end mid-exchange.
 
 #![allow(clippy::unwrap_used, reason = "test helpers may panic")]
 

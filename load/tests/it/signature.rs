@@ -1,4 +1,5 @@
-//! Signature check of the fake service, with the HMAC of the signer, whose unit tests compare it with other programs.
+//! Signature check of the fake service, with the HMAC of the signer, whose unit tests compare it with other
+//! programs.
 
 use hyper::HeaderMap;
 use vouchsafe_api_client::signer::Credentials;

@@ -1,4 +1,5 @@
-//! Tests of the verdict of a report: thresholds, ratios to a baseline, missed rates, figures that decide nothing.
+//! Tests of the verdict of a report: thresholds, ratios to a baseline, missed rates, figures that decide
+//! nothing.
 
 use vouchsafe_load::audit::{Audit, Check};
 use vouchsafe_load::report::{Report, RunReport, Verdict};

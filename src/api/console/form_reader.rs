@@ -20,7 +20,8 @@ use crate::api::error::ApiError;
 /// Everything before the content of the file: fields with their names and headers.
 const MAX_FIELD_BYTES: usize = 256 * 1024;
 
-/// A form that is kept for an operator whose session has ended. The longest texts that a person types have some kilobytes.
+/// A form that is kept for an operator whose session has ended. The longest texts that a person types have
+/// some kilobytes.
 const MAX_KEPT_BYTES: usize = 64 * 1024;
 
 /// Time for everything before the content of the file.

@@ -1,4 +1,5 @@
-//! Tests of the documentation pages: links, headings, self-containment, and agreement with the files and constants they show.
+//! Tests of the documentation pages: links, headings, self-containment, and agreement with the files and
+//! constants they show.
 
 mod http;
 

@@ -9,7 +9,8 @@ use vouchsafe_wire::error_code::Code;
 
 use crate::api::error::ApiError;
 
-/// The scope that the route of a request requires, in its extensions; `None` if every credential may use the route.
+/// The scope that the route of a request requires, in its extensions; `None` if every credential may use the
+/// route.
 #[derive(Debug, Clone, Copy)]
 struct RequiredScope(Option<ApiScope>);
 

@@ -1,4 +1,4 @@
-//! Authentication of partner requests: credentials, IP allowlist, rate limit and request signature, as actix extractors.
+//! Authentication of partner requests, as extractors: credentials, allowlist, rate limit and signature.
 //!
 //! | Step | Rejected with |
 //! |---|---|
@@ -83,7 +83,7 @@ impl From<registry::Caller> for AuthenticatedCaller {
     }
 }
 
-/// Rate-limit class of a signed request, chosen by the handler through the type parameter of [`VerifiedRequest`].
+/// Rate-limit class of a signed request: the handler names it as the parameter of [`VerifiedRequest`].
 pub(crate) trait RateLimited: 'static {
     const CLASS: RequestClass;
 }
@@ -147,7 +147,7 @@ impl<C: RateLimited> FromRequest for VerifiedRequest<C> {
             let caller = incoming.authenticate()?;
             response_delivery::take_permit(&request, incoming.service, caller.family_id)?;
             if let Err(error) = incoming.peek_rate_limit(&caller) {
-                // actix closes a connection with an unread body, and a client that waits would have to connect again.
+                // actix closes a connection with an unread body: a client that waits would connect again.
                 body::discard(payload).await;
                 return Err(error);
             }
@@ -252,7 +252,7 @@ impl<'a> IncomingRequest<'a> {
         })
     }
 
-    /// Last steps: records the first use of the credential, takes one request from the quota and checks the scope.
+    /// Last steps: records the credential's first use, takes one request from the quota, checks the scope.
     async fn admit(
         &self,
         caller: registry::Caller,
@@ -274,7 +274,7 @@ impl<'a> IncomingRequest<'a> {
         Ok(caller.into())
     }
 
-    /// Committed before the first response: from then on a repeated rotation no longer revokes this credential.
+    /// Committed before the first response: from then on a repeated rotation does not revoke it.
     async fn record_first_use(&self, caller: &registry::Caller) -> Result<(), ApiError> {
         let recorded = self
             .service
@@ -327,7 +327,7 @@ impl<'a> IncomingRequest<'a> {
         }
     }
 
-    /// Counts a 401 against the client address; past the limit the response is 429 and no longer says what was wrong.
+    /// Counts a 401 against the client address; past the limit the response is a 429 without the reason.
     fn reject(&self, error: ApiError) -> ApiError {
         if error.code.status() != 401 {
             return error;
@@ -344,9 +344,10 @@ impl<'a> IncomingRequest<'a> {
         self.limit_failures(error, recorded.map(drop))
     }
 
-    /// The error, or the one that says nothing about the request if too many of its client address have failed.
+    /// The error, or the one without a reason if too many requests of the client address have failed.
     fn limit_failures(&self, error: ApiError, recorded: Result<(), Exhausted>) -> ApiError {
-        // The credentials are right: the sandbox shows which message the service has signed, also to a client with too many failures.
+        // The credentials are right: the sandbox shows which message the service has signed, also to a client
+        // with too many failures.
         let is_explained =
             error.code == Code::InvalidSignature && self.service.environment == Environment::Sandbox;
         let Err(exhausted) = recorded else {

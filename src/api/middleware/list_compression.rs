@@ -1,7 +1,8 @@
 //! gzip of lists for clients that accept it.
 //!
-//! Only lists are compressed: their entries repeat names and products, and none has a code. The length of a compressed response
-//! would tell something of a code beside a text that an attacker chooses (BREACH). Orders do not pass this step.
+//! Only lists are compressed: their entries repeat names and products, and none has a code. The length of a
+//! compressed response would tell something of a code beside a text that an attacker chooses (BREACH). Orders
+//! do not pass this step.
 
 use actix_web::body::{BoxBody, MessageBody as _};
 use actix_web::dev::{ServiceRequest, ServiceResponse};

@@ -16,7 +16,8 @@ use crate::api::error::ApiError;
 use crate::service::Service;
 use vouchsafe_telemetry::refusal_log::RefusalKey;
 
-/// The address of this machine to which the client has connected, as data of the connection. A listener on 0.0.0.0 has many.
+/// The address of this machine to which the client has connected, as data of the connection. A listener on
+/// 0.0.0.0 has many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LocalAddress(IpAddr);
 
@@ -45,7 +46,8 @@ impl ListenerPeers {
         }
     }
 
-    /// Whether a connection of this peer may carry requests. What a peer on this machine sends reaches no network.
+    /// Whether a connection of this peer may carry requests. What a peer on this machine sends reaches no
+    /// network.
     fn is_served(&self, peer: IpAddr, local: Option<LocalAddress>) -> bool {
         let peer = peer.to_canonical();
         // Only a process of this machine completes a connection from the machine's address to itself.

@@ -1,6 +1,7 @@
 //! The steps that every request of a listener takes before its route, outermost first.
 //!
-//! The steps of a listener are one middleware of actix, which boxes the service and the future of each middleware for each request.
+//! The steps of a listener are one middleware of actix, which boxes the service and the future of each
+//! middleware for each request.
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};

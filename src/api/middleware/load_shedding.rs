@@ -1,7 +1,8 @@
 //! Load shedding for `POST /orders`: rejects an order with 503 while the engine is at its in-flight limit.
 //!
-//! Under overload rejections must be cheap, or they take CPU from the accepted orders. This step therefore comes before
-//! tracing, authentication and body parsing. The engine still enforces the limit for requests that pass here.
+//! Under overload rejections must be cheap, or they take CPU from the accepted orders. This step therefore
+//! comes before tracing, authentication and body parsing. The engine still enforces the limit for requests
+//! that pass here.
 
 use std::time::Instant;
 
@@ -28,7 +29,8 @@ pub(super) async fn shed_load<B: MessageBody>(
     let Some(response) = overload_response(&request) else {
         return next(request).await.map(ServiceResponse::map_into_left_body);
     };
-    // actix closes a connection with an unread body, and a new connection costs more than the whole rejection.
+    // actix closes a connection with an unread body, and a new connection costs more than the whole
+    // rejection.
     let (request, payload) = request.into_parts();
     body::discard(payload).await;
     Ok(ServiceResponse::new(request, response).map_into_right_body())

@@ -1,8 +1,10 @@
-//! Operator authentication (bearer token, or the cookie of a session) and authorization (the role that each route requires).
+//! Operator authentication (bearer token, or the cookie of a session) and authorization (the role that each
+//! route requires).
 //!
-//! Tokens and sessions are stored as hashes and read from the database with each request, so revocations, disabled accounts and
-//! changed roles are in force at once on every node. A missing, repeated, malformed or wrong token gets the same response. Browsers
-//! add the cookie to requests of any page, so a change with a session must come from a page of the console.
+//! Tokens and sessions are stored as hashes and read from the database with each request, so revocations,
+//! disabled accounts and changed roles are in force at once on every node. A missing, repeated, malformed or
+//! wrong token gets the same response. Browsers add the cookie to requests of any page, so a change with a
+//! session must come from a page of the console.
 //!
 //! Wrong tokens are security events, counted per client address and rejected with 429 above the limit of
 //! failed authentications. Valid tokens are not affected: a guess locks out no operator behind the same
@@ -52,9 +54,9 @@ pub(crate) async fn authenticate<B: MessageBody>(
     }
 }
 
-/// Middleware like [`authenticate`] for pages: a browser that opens one without a session is sent to the sign-in, which leads back.
-/// A form that it sends from a page of the console in a session that has ended goes on with [`EndedSession`] instead of an
-/// [`Operator`], so that nothing that was typed is lost.
+/// Middleware like [`authenticate`] for pages: a browser that opens one without a session is sent to the
+/// sign-in, which leads back. A form that it sends from a page of the console in a session that has ended
+/// goes on with [`EndedSession`] instead of an [`Operator`], so that nothing that was typed is lost.
 pub(crate) async fn authenticate_page<B: MessageBody>(
     request: ServiceRequest,
     next: Next<B>,
@@ -199,7 +201,8 @@ pub(crate) fn check_sessions_permitted(service: &Service) -> Result<(), ApiError
     if service.console_url.permits_sessions(service.environment) {
         return Ok(());
     }
-    let message = "production has no sign-in over plain HTTP; set VOUCHSAFE_CONSOLE_URL to the https URL of the operator listener,                    or VOUCHSAFE_ADMIN_TLS_CERTIFICATE_FILE";
+    let message = "production has no sign-in over plain HTTP; set VOUCHSAFE_CONSOLE_URL to the https URL \
+        of the operator listener,                    or VOUCHSAFE_ADMIN_TLS_CERTIFICATE_FILE";
     Err(ApiError::new(Code::Forbidden, message))
 }
 

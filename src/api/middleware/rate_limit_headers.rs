@@ -6,7 +6,8 @@
 //! | `RateLimit: "orders";r=87;t=42` | `r` requests remain, one more after `t` seconds; with a full quota `t` is `w` |
 //! | `Retry-After: 7`, only with 429 | the next request is accepted after so many seconds, unless other requests use the quota |
 //!
-//! Seconds are rounded up. A request with valid credentials but an invalid signature gets none of these headers.
+//! Seconds are rounded up. A request with valid credentials but an invalid signature gets none of these
+//! headers.
 
 use std::time::Duration;
 
@@ -24,7 +25,8 @@ use crate::api::header::header_value;
 static RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 static RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
-/// Every 401 has a challenge (RFC 9110, section 11.6.1). No registered scheme has two headers and a signature.
+/// Every 401 has a challenge (RFC 9110, section 11.6.1). No registered scheme has two headers and a
+/// signature.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("ApiKey realm=\"Vouchsafe partner API\"");
 
 /// The rate-limit status of a request's class when the request was accepted or rejected.
@@ -47,7 +49,8 @@ pub(super) fn discard(request: &HttpRequest) {
     request.extensions_mut().remove::<RateLimitReport>();
 }
 
-/// A step of the partner listener: writes the recorded status into the response headers, and the challenge of a 401.
+/// A step of the partner listener: writes the recorded status into the response headers, and the challenge of
+/// a 401.
 pub(super) async fn write_headers<B>(
     request: ServiceRequest,
     next: impl AsyncFnOnce(ServiceRequest) -> Result<ServiceResponse<B>, actix_web::Error>,
@@ -95,7 +98,8 @@ impl RateLimitReport {
     }
 }
 
-/// The 429 for an exhausted quota of a request class: of a credential with the limit `own`, or of its partner's ceiling.
+/// The 429 for an exhausted quota of a request class: of a credential with the limit `own`, or of its
+/// partner's ceiling.
 pub(super) fn rate_limited_error(class: RequestClass, Exhausted(reading): Exhausted, own: Limit) -> ApiError {
     let (limit, wait_s) = (reading.limit, whole_seconds(reading.next_slot_in));
     let counted = if limit == own {

@@ -1,5 +1,5 @@
-//! Readiness gate of a listener: rejects requests while the service starts or drains, counts requests in flight, and measures
-//! responses.
+//! Readiness gate of a listener: rejects requests while the service starts or drains, counts requests in
+//! flight, and measures responses.
 
 use std::time::Instant;
 
@@ -32,8 +32,8 @@ pub(super) async fn serve_if_ready<B: MessageBody + 'static>(
         .cloned()
         .ok_or_else(ApiError::unavailable)?;
     let method = method_label(request.method());
-    // Monitoring stays available during a drain; only `/readyz` fails then. During the start nothing is served, because the
-    // sandbox is not seeded yet.
+    // Monitoring stays available during a drain; only `/readyz` fails then. During the start nothing is
+    // served, because the sandbox is not seeded yet.
     let is_monitoring = matches!(request.path(), "/healthz" | "/metrics") && service.gate.was_opened();
     let guard = service.gate.try_enter();
     let mut result = if guard.is_some() || is_monitoring {

@@ -1,4 +1,5 @@
-//! Delivery of responses: a deadline for clients that read slowly, and the request's permit until its response is written.
+//! Delivery of responses: a deadline for clients that read slowly, and the request's permit until its
+//! response is written.
 //!
 //! actix has no write timeout. Bodies are handed to it in pieces, so a body ends when the client has read all
 //! but what the buffers of actix and the kernel hold. If a large body has not ended at its deadline, or the
@@ -56,7 +57,8 @@ pub(crate) fn watch_connection(
         stream,
         u32::try_from(deadline.as_millis()).unwrap_or(u32::MAX),
     ));
-    // The kernel would hold the last piece of a body back until the client acknowledges the one before, which it delays by 40 ms.
+    // The kernel would hold the last piece of a body back until the client acknowledges the one before, which
+    // it delays by 40 ms.
     log_failure(sockopt::set_tcp_nodelay(stream, true));
     match fcntl_dupfd_cloexec(stream, 0) {
         Ok(socket) => {
@@ -76,7 +78,8 @@ pub(crate) fn watch_connection(
     }
 }
 
-/// Takes one of the permits of the key's family for requests in flight, until [`deliver`] has written the response.
+/// Takes one of the permits of the key's family for requests in flight, until [`deliver`] has written the
+/// response.
 pub(super) fn take_permit(
     request: &HttpRequest,
     service: &Service,
@@ -182,7 +185,8 @@ impl Connection {
         poll(&mut sockets, Some(&at_once)).is_ok() && sockets[0].revents().contains(PollFlags::OUT)
     }
 
-    /// Closes the connection; the kernel discards what it has not sent. actix notices that the socket is closed.
+    /// Closes the connection; the kernel discards what it has not sent. actix notices that the socket is
+    /// closed.
     fn reset(&self) {
         log_failure(sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO)));
         log_failure(shutdown(&self.socket, Shutdown::Both));

@@ -1,8 +1,8 @@
 //! Records observations for certifications, and drops or delays responses to orders.
 //!
-//! An order of product `sbx-lost-answer` commits, and the server drops the connection without a response (contract §11). It lets
-//! a partner test that its client retries with the same key; the retry gets the stored response. A partner may request the same
-//! for its next orders.
+//! An order of product `sbx-lost-answer` commits, and the server drops the connection without a response
+//! (contract §11). It lets a partner test that its client retries with the same key; the retry gets the
+//! stored response. A partner may request the same for its next orders.
 
 use std::cell::Cell;
 use std::future;
@@ -76,7 +76,8 @@ pub(crate) fn check_available(service: &Service, partner_id: PartnerId) -> Resul
     fault.map_or(Ok(()), |_| Err(ApiError::unavailable()))
 }
 
-/// Closes the connection before any byte of the response is sent. Status and headers stay for the outer middleware.
+/// Closes the connection before any byte of the response is sent. Status and headers stay for the outer
+/// middleware.
 fn drop_connection<B>(response: ServiceResponse<B>) -> ServiceResponse<EitherBody<B>> {
     let aborted = stream::once(future::ready(Err::<Bytes, _>(LostResponse)));
     response.map_body(|_, _| EitherBody::right(BoxBody::new(BodyStream::new(aborted))))

@@ -56,7 +56,8 @@ pub(crate) fn begin_attempt<'a>(
     begun.map_err(|exhausted| too_many_failures_error(exhausted, "the sign-in"))
 }
 
-/// Records wrong credentials as a security event. Returns the error of the request, with this message unless too many have failed.
+/// Records wrong credentials as a security event. Returns the error of the request, with this message unless
+/// too many have failed.
 pub(crate) fn reject(
     service: &Service,
     request: &HttpRequest,

@@ -1,4 +1,5 @@
-//! Headers of every response: `nosniff`, `no-store` unless the response has a policy of its own, and HSTS where clients use https.
+//! Headers of every response: `nosniff`, `no-store` unless the response has a policy of its own, and HSTS
+//! where clients use https.
 
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::error::InternalError;

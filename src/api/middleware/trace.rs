@@ -24,7 +24,8 @@ pub(super) struct TracedRequest {
     pub(super) exemplar: Option<ExemplarLabels>,
 }
 
-/// A step of both listeners: assigns the trace id, opens the span and sets `X-Trace-ID`, also on error responses of later steps.
+/// A step of both listeners: assigns the trace id, opens the span and sets `X-Trace-ID`, also on error
+/// responses of later steps.
 pub(super) async fn trace_request<B>(
     request: ServiceRequest,
     next: impl AsyncFnOnce(TracedRequest) -> Result<ServiceResponse<B>, actix_web::Error>,
@@ -72,7 +73,8 @@ pub(crate) fn respond_without_span(
     response
 }
 
-/// The span of a request. Its level is ERROR, so that a filter for errors only still keeps the trace id on them.
+/// The span of a request. Its level is ERROR, so that a filter for errors only still keeps the trace id on
+/// them.
 fn request_span(request: &ServiceRequest, route: Option<&str>, trace_id: &str) -> Span {
     error_span!(
         target: SPANS,

@@ -17,8 +17,8 @@ pub(super) fn check_is_account(operator: &Operator) -> Result<(), ApiError> {
     if !operator.is_from_settings() {
         return Ok(());
     }
-    let message = "the token of the settings belongs to no account and grants no access to operators; use a token of an account, or \
-                   `vouchsafe operator create NAME --admin` on the database";
+    let message = "the token of the settings belongs to no account and grants no access to operators; use \
+        a token of an account, or `vouchsafe operator create NAME --admin` on the database";
     Err(ApiError::new(Code::Forbidden, message))
 }
 

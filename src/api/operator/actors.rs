@@ -1,4 +1,5 @@
-//! `GET /actors` and `/actors/{kind}/{key}`: live actors with mailbox depth, handling times, restarts and last error.
+//! `GET /actors` and `/actors/{kind}/{key}`: live actors with mailbox depth, handling times, restarts and
+//! last error.
 
 use actix_web::{HttpResponse, web};
 use vouchsafe_wire::error_code::Code;

@@ -1,4 +1,5 @@
-//! `/audit` and `/audit/checkpoints`: the audit trail and its hash chain, newest first; a checkpoint on request.
+//! `/audit` and `/audit/checkpoints`: the audit trail and its hash chain, newest first; a checkpoint on
+//! request.
 
 use actix_web::{HttpResponse, web};
 use tracing::info;

@@ -1,4 +1,5 @@
-//! `/partners/{partner_id}/certification`: a partner's certification checks in the sandbox; reading and resetting them.
+//! `/partners/{partner_id}/certification`: a partner's certification checks in the sandbox; reading and
+//! resetting them.
 
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::ids::PartnerId;
@@ -19,7 +20,8 @@ pub(super) async fn get(service: web::Data<OperatorState>, partner_id: Id<Partne
     Ok(HttpResponse::Ok().json(evaluate_partner(&service, partner_id).await?))
 }
 
-/// `DELETE /partners/{partner_id}/certification`: deletes the observations, so that every check is open again.
+/// `DELETE /partners/{partner_id}/certification`: deletes the observations, so that every check is open
+/// again.
 pub(super) async fn restart(
     service: web::Data<OperatorState>,
     operator: Operator,

@@ -1,4 +1,5 @@
-//! Changes that may need a second operator: carried out at once, or stored until `/requests/{request_id}/confirm`.
+//! Changes that may need a second operator: carried out at once, or stored until
+//! `/requests/{request_id}/confirm`.
 
 use std::future::Future;
 
@@ -37,7 +38,8 @@ pub(super) struct Execution<'a> {
     pub(super) service: &'a web::Data<OperatorState>,
     /// Who requested the change.
     pub(super) actor: AuditActor,
-    /// The confirmed request. A credential gets its UUID, so that a second confirmation creates no second one.
+    /// The confirmed request. A credential gets its UUID, so that a second confirmation creates no second
+    /// one.
     pub(super) request_id: Option<ChangeRequestId>,
 }
 

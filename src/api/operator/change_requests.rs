@@ -8,7 +8,8 @@
 //! | carry the change out in the name of its requester; the response is that of its route | the change, its own audit entry |
 //! | end the request | `EXECUTED`, or `REFUSED` with the error code |
 //!
-//! Without an outcome (the node died, or 503) the request stays `CONFIRMED` and can be confirmed again after a minute.
+//! Without an outcome (the node died, or 503) the request stays `CONFIRMED` and can be confirmed again after
+//! a minute.
 
 use actix_web::{HttpResponse, web};
 use secrecy::zeroize::Zeroizing;
@@ -134,7 +135,8 @@ async fn confirm(
         return Err(not_waiting(&find(&service, &request_id).await?.request));
     };
     let actor = audit_actor(&confirmed.requested_by);
-    // A task of its own: if the client disconnects, the change is carried out and the request ends nevertheless.
+    // A task of its own: if the client disconnects, the change is carried out and the request ends
+    // nevertheless.
     #[allow(clippy::disallowed_methods)]
     let carried_out = actix_web::rt::spawn(
         async move { carry_out_and_finish(&service, actor, &confirmed, &change).await }.in_current_span(),

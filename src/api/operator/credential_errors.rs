@@ -9,7 +9,8 @@ use crate::api::error::ApiError;
 /// The error of a second confirmation.
 pub(super) fn issued_before(credential_id: CredentialId) -> ApiError {
     let message = format!(
-        "an earlier confirmation has issued {credential_id}; if the response with its secret was lost, revoke it and request another credential"
+        "an earlier confirmation has issued {credential_id}; if the response with its secret was lost, \
+         revoke it and request another credential"
     );
     ApiError::new(Code::CredentialIssuedBefore, message)
 }

@@ -1,4 +1,5 @@
-//! `POST /credentials/{credential_id}/rotate`: an operator rotates a partner's credential, as the partner can itself.
+//! `POST /credentials/{credential_id}/rotate`: an operator rotates a partner's credential, as the partner can
+//! itself.
 
 use actix_web::web;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,7 @@
 //! `/partners/{partner_id}/credentials` and `/credentials`: issue, list and revoke credentials.
 //!
-//! Only the response that creates a credential contains the secret; the database and the audit trail have its hash and ID.
+//! Only the response that creates a credential contains the secret; the database and the audit trail have its
+//! hash and ID.
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};

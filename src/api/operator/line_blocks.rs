@@ -43,7 +43,8 @@ impl LineBlocks {
     /// Returns the next block; `None` at the end of the body.
     ///
     /// # Errors
-    /// `MALFORMED_REQUEST` for an interrupted body, `REQUEST_TIMEOUT` after a pause, `VALIDATION_FAILED` for one that is no text.
+    /// `MALFORMED_REQUEST` for an interrupted body, `REQUEST_TIMEOUT` after a pause, `VALIDATION_FAILED` for
+    /// one that is no text.
     pub(super) async fn next(&mut self) -> Result<Option<Block>, ApiError> {
         loop {
             if let Some(block) = self.blocks.take() {

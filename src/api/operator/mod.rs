@@ -1,8 +1,9 @@
 //! Routes of the operator listener: `/admin/v1`, sign-in pages, health, metrics and documentation.
 //!
-//! Every route under `/admin/v1` requires an operator token or session, and the role of its operation. Every write takes an
-//! [`AuditActor`](vouchsafe_store::AuditActor), which only
-//! [`Operator::audit_actor`](crate::api::middleware::operator::Operator::audit_actor) provides, and adds an audit entry.
+//! Every route under `/admin/v1` requires an operator token or session, and the role of its operation. Every
+//! write takes an [`AuditActor`](vouchsafe_store::AuditActor), which only
+//! [`Operator::audit_actor`](crate::api::middleware::operator::Operator::audit_actor) provides, and adds an
+//! audit entry.
 
 mod account;
 mod actors;
@@ -86,7 +87,8 @@ impl OperatorRoutes {
     }
 
     /// Registers the routes below `/admin/v1` for requests that have their
-    /// [`Operator`](crate::api::middleware::operator::Operator) already: calls of the console within this process.
+    /// [`Operator`](crate::api::middleware::operator::Operator) already: calls of the console within this
+    /// process.
     pub(crate) fn configure_authenticated(&self, config: &mut web::ServiceConfig) {
         config.app_data(self.0.clone()).service(scope());
     }
@@ -183,7 +185,8 @@ mod tests {
         assert_documented(&openapi::to_value(&docs::document()), below.chain(public));
     }
 
-    const BEGIN: &str = "<!-- second operators: begin, generated: VOUCHSAFE_REWRITE_DOCS=1 cargo test -p vouchsafe --lib second_operators -->\n";
+    const BEGIN: &str = "<!-- second operators: begin, generated: VOUCHSAFE_REWRITE_DOCS=1 cargo test -p \
+        vouchsafe --lib second_operators -->\n";
     const END: &str = "<!-- second operators: end -->";
 
     fn table_of_second_operators() -> String {

@@ -166,8 +166,8 @@ fn accepts_event_stream(request: &HttpRequest) -> bool {
     })
 }
 
-/// Sends the events of a feed until its time is over, its client does not read them, or the service stops. Apart from the response,
-/// whose stream is not polled while the client does not read.
+/// Sends the events of a feed until its time is over, its client does not read them, or the service stops.
+/// Apart from the response, whose stream is not polled while the client does not read.
 async fn send_events(
     mut feed: Feed,
     format: FeedFormat,
@@ -196,7 +196,8 @@ async fn send_events(
     }
 }
 
-/// Whether the session of a feed has not ended. A feed with a token ends: its client connects again with the token.
+/// Whether the session of a feed has not ended. A feed with a token ends: its client connects again with the
+/// token.
 async fn is_live(service: &OperatorState, session: Option<OperatorSessionId>) -> bool {
     let Some(session_id) = session else {
         return false;

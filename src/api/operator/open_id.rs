@@ -114,8 +114,9 @@ async fn try_finish(service: &OperatorState, request: &HttpRequest, callback: Ca
         Err(error @ OidcError::Unavailable(_)) => return Err(unavailable(&error)),
         Err(error @ OidcError::NotRecent) => {
             tracing::warn!(error.message = %error, "identity provider did not repeat the authentication");
-            let message = "the identity provider did not authenticate you again, or not by a class that is required: its ID token needs a recent \
-                           auth_time, and acr if VOUCHSAFE_OIDC_ACR_VALUES is set; ask its administrator";
+            let message = "the identity provider did not authenticate you again, or not by a class that is \
+                required: its ID token needs a recent auth_time, and acr if VOUCHSAFE_OIDC_ACR_VALUES is \
+                set; ask its administrator";
             return Err(ApiError::new(Code::StepUpRequired, message));
         }
         Err(OidcError::Refused(reason)) => {

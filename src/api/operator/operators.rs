@@ -1,6 +1,8 @@
-//! `/operators` and `/operator-tokens`: operator accounts, their identities, and issue and revocation of their tokens.
+//! `/operators` and `/operator-tokens`: operator accounts, their identities, and issue and revocation of
+//! their tokens.
 //!
-//! Only the response that creates a token contains its text; the database and the audit trail have its hash and ID.
+//! Only the response that creates a token contains its text; the database and the audit trail have its hash
+//! and ID.
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -166,15 +168,15 @@ async fn issue_token(
     let four_eyes = service.four_eyes.is_on();
     // The token would outlast the session and what the identity provider knows of the person.
     if four_eyes && operator.session().is_some() && operator.is_named(&name) {
-        let message = "while changes need a second operator, a session issues no token of its own account; use an API token, or let another \
-                       operator request one for you";
+        let message = "while changes need a second operator, a session issues no token of its own account; \
+            use an API token, or let another operator request one for you";
         return Err(ApiError::new(Code::Forbidden, message));
     }
     let needs_second = four_eyes && !operator.is_named(&name);
     // With the token of another account, an operator could confirm their own changes.
     if needs_second && hash.is_none() {
-        let message = "send the SHA-256 of a token that the operator has generated: while changes need a second operator, no one sees the token \
-                       of another";
+        let message = "send the SHA-256 of a token that the operator has generated: while changes need a \
+            second operator, no one sees the token of another";
         return Err(ApiError::invalid_field("token_sha256", message));
     }
     let session = operator.session().filter(|_| operator.is_named(&name));
@@ -204,7 +206,8 @@ async fn issue_token(
 pub(super) struct TokenIssue {
     name: OperatorName,
     request: IssueTokenRequest,
-    /// The requester of a token can know its text: it is inactive without the code, which the confirming operator receives.
+    /// The requester of a token can know its text: it is inactive without the code, which the confirming
+    /// operator receives.
     needs_activation: bool,
     /// The session of the same operator that issues it, and its end: neither does the token last longer.
     session_id: Option<OperatorSessionId>,
@@ -262,7 +265,8 @@ impl Change for TokenIssue {
     }
 }
 
-/// `POST /activation`: the holder of an inactive token redeems the code. Both are secrets, so a wrong one is a failed sign-in.
+/// `POST /activation`: the holder of an inactive token redeems the code. Both are secrets, so a wrong one is
+/// a failed sign-in.
 pub(super) async fn activate_token(
     service: web::Data<OperatorState>,
     request: HttpRequest,

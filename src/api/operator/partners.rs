@@ -145,7 +145,8 @@ async fn change(
     submit_with(safeguard, &service, &operator, ChangeKind::PartnerChange, change).await
 }
 
-/// Refuses ceilings below what the live credentials may send together. A credential that is issued later raises them.
+/// Refuses ceilings below what the live credentials may send together. A credential that is issued later
+/// raises them.
 async fn check_ceilings(
     service: &OperatorState,
     partner_id: PartnerId,

@@ -1,6 +1,7 @@
 //! `/payouts`: payouts of all partners, and operators' decisions on them.
 //!
-//! The first decision on a payout is final; its audit entry is written in the same commit. Lists mask the destination.
+//! The first decision on a payout is final; its audit entry is written in the same commit. Lists mask the
+//! destination.
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
@@ -54,12 +55,14 @@ async fn list(reports: Reports, ListRequest { page, filter }: ListRequest<Payout
     list_response(&page, bodies, PayoutOfPartner::payout_id)
 }
 
-/// `GET /payouts/{payout_id}`: with the unmasked destination, audited before the response is sent, for operators who may pay.
+/// `GET /payouts/{payout_id}`: with the unmasked destination, audited before the response is sent, for
+/// operators who may pay.
 async fn get(service: web::Data<OperatorState>, operator: Operator, payout_id: Id<PayoutId>) -> ApiResult {
     let (partner_id, payout_id) = find(&service, &payout_id).await?;
     let payout = service.store.payouts.find(partner_id, payout_id).await?;
     let mut payout = payout.ok_or_else(PayoutId::not_found)?;
-    // The first admin who sees the destination can pay; from then on the partner cannot cancel the payout. An erased destination is empty.
+    // The first admin who sees the destination can pay; from then on the partner cannot cancel the payout. An
+    // erased destination is empty.
     if operator.has_role(Role::Admin) && !payout.destination.sealed.is_empty() {
         let actor = operator.audit_actor();
         let key = sealed_key_id(&payout.destination.sealed);
@@ -180,8 +183,8 @@ impl Change for DecisionOnPayout {
 }
 
 impl DecisionOnPayout {
-    /// Reserves the payout for operators, unless its money stays in the wallet. Otherwise a cancellation could return
-    /// money that was transferred.
+    /// Reserves the payout for operators, unless its money stays in the wallet. Otherwise a cancellation
+    /// could return money that was transferred.
     async fn reserve(&self, service: &OperatorState, partner_id: PartnerId) -> Result<(), ApiError> {
         if self.outcome == PayoutOutcome::Rejected {
             return Ok(());

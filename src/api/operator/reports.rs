@@ -1,4 +1,5 @@
-//! Store for lists and statistics: the standby of `VOUCHSAFE_REPLICA_URL` while it is little behind, else the primary.
+//! Store for lists and statistics: the standby of `VOUCHSAFE_REPLICA_URL` while it is little behind, else the
+//! primary.
 
 use std::future::{Ready, ready};
 use std::ops::Deref;

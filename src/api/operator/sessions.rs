@@ -63,11 +63,12 @@ pub(super) async fn issue_link(
     check_own_or_admin(&operator, is_own)?;
     // In the session of another account, an operator could confirm their own changes.
     if service.four_eyes.is_on() && !is_own {
-        let message = "while changes need a second operator, operators issue sign-in links for themselves, each with a token of their own \
-                       account";
+        let message = "while changes need a second operator, operators issue sign-in links for themselves, \
+            each with a token of their own account";
         return Err(ApiError::new(Code::Forbidden, message));
     }
-    // A session would otherwise extend itself beyond its 12 hours, also after the identity provider ended the person's access.
+    // A session would otherwise extend itself beyond its 12 hours, also after the identity provider ended the
+    // person's access.
     if operator.session().is_some() {
         let message =
             "a sign-in link is issued with an API token or on the database, not in a session of the console";

@@ -12,7 +12,8 @@
 //! find out whether a link is valid nor use up the failed sign-ins of the browser's address. Only a
 //! well-formed token can be a guess, and counts.
 //!
-//! Tokens occur in the query of a link and in bodies. The request log has neither, and the pages send no `Referer`.
+//! Tokens occur in the query of a link and in bodies. The request log has neither, and the pages send no
+//! `Referer`.
 
 use actix_web::body::BoxBody;
 use actix_web::http::header::{HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, SET_COOKIE};

@@ -1,7 +1,7 @@
 //! `/vendors`: vendors, their adapters and credentials.
 //!
-//! Credentials are encrypted on arrival; no response, log line or audit entry contains one. Production rejects the mock
-//! adapter.
+//! Credentials are encrypted on arrival; no response, log line or audit entry contains one. Production
+//! rejects the mock adapter.
 
 use std::time::Duration;
 
@@ -39,7 +39,8 @@ pub(super) fn endpoints() -> [Endpoint; vendors::OPERATIONS.len()] {
     ]
 }
 
-/// Time for the host of a new URL. A host that does not respond in time is resolved again when the vendor is called.
+/// Time for the host of a new URL. A host that does not respond in time is resolved again when the vendor is
+/// called.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// `GET /vendors`.

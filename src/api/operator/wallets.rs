@@ -1,7 +1,9 @@
-//! Wallets of a partner: `/partners/{partner_id}/wallets` and `/transactions`, top-ups and adjustments by operators.
+//! Wallets of a partner: `/partners/{partner_id}/wallets` and `/transactions`, top-ups and adjustments by
+//! operators.
 //!
-//! The reference of a posting is the idempotency key: a repeated request returns the original ledger entry; the same reference with
-//! another amount is rejected. The ledger entry and its audit entry are written in one commit.
+//! The reference of a posting is the idempotency key: a repeated request returns the original ledger entry;
+//! the same reference with another amount is rejected. The ledger entry and its audit entry are written in
+//! one commit.
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};

@@ -71,7 +71,8 @@ async fn enable(
     Ok(HttpResponse::Ok().json(WebhookOfPartner::from(enabled)))
 }
 
-/// `POST /webhooks/{webhook_id}/retry`: attempts everything that waits at once, also while the endpoint fails.
+/// `POST /webhooks/{webhook_id}/retry`: attempts everything that waits at once, also while the endpoint
+/// fails.
 async fn retry(
     service: web::Data<OperatorState>,
     operator: Operator,

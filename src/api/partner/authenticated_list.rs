@@ -13,8 +13,8 @@ use crate::api::middleware::authentication::AuthenticatedCaller;
 
 /// The caller, the requested page of a list, and its filter.
 ///
-/// Two extractors would run side by side: an invalid filter would be refused while the first use of the credential is still being
-/// recorded.
+/// Two extractors would run side by side: an invalid filter would be refused while the first use of the
+/// credential is still being recorded.
 pub(super) struct AuthenticatedList<F = NoFilter> {
     pub(super) caller: AuthenticatedCaller,
     pub(super) page: PageRequest,

@@ -1,8 +1,9 @@
 //! `/credentials`: list of a partner's credentials, and rotation.
 //!
-//! A rotation creates a credential and sets an expiry on the credential that signed the request. The secret is in this response only.
-//! After a lost response the client repeats the request with the same credential: a new credential that was never used is
-//! revoked and another one is created. A repetition may bring the expiry forward but never postpones it.
+//! A rotation creates a credential and sets an expiry on the credential that signed the request. The secret
+//! is in this response only. After a lost response the client repeats the request with the same credential: a
+//! new credential that was never used is revoked and another one is created. A repetition may bring the
+//! expiry forward but never postpones it.
 
 use actix_web::web;
 use vouchsafe_store::MAX_LIVE_CREDENTIALS;

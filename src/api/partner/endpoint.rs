@@ -1,4 +1,5 @@
-//! Endpoints below `/api/v1`, which reject credentials without the scope of their operation; lists are compressed on request.
+//! Endpoints below `/api/v1`, which reject credentials without the scope of their operation; lists are
+//! compressed on request.
 
 use actix_web::dev::Handler;
 use actix_web::middleware::from_fn;

@@ -1,7 +1,7 @@
 //! `/events`: event feed of a partner, in commit order and without gaps.
 //!
-//! A client that has read up to an event has missed none before it. `after` with an expired event is rejected, because
-//! the events that followed it may have expired too.
+//! A client that has read up to an event has missed none before it. `after` with an expired event is
+//! rejected, because the events that followed it may have expired too.
 
 mod reader;
 

@@ -23,8 +23,8 @@ pub(super) struct KeyedRequest {
 }
 
 impl KeyedRequest {
-    /// Reads the required `Idempotency-Key` header. `MISSING_IDEMPOTENCY_KEY` if it is absent, `INVALID_IDEMPOTENCY_KEY` if it is
-    /// repeated or malformed.
+    /// Reads the required `Idempotency-Key` header. `MISSING_IDEMPOTENCY_KEY` if it is absent,
+    /// `INVALID_IDEMPOTENCY_KEY` if it is repeated or malformed.
     pub(super) fn new(
         service: &Service,
         request: &HttpRequest,
@@ -55,8 +55,9 @@ impl KeyedRequest {
         })
     }
 
-    /// The response to a body that this version refuses: the stored one if an earlier version accepted the same request,
-    /// `IDEMPOTENCY_KEY_REUSED` if the key was used with another request (contract §5), else the error.
+    /// The response to a body that this version refuses: the stored one if an earlier version accepted the
+    /// same request, `IDEMPOTENCY_KEY_REUSED` if the key was used with another request (contract §5), else
+    /// the error.
     pub(super) async fn replay_or_error(
         self,
         service: &Service,

@@ -92,8 +92,8 @@ fn public_endpoints() -> impl Iterator<Item = Endpoint> {
     own.into_iter().chain(health::endpoints())
 }
 
-/// The endpoints below `/api/v1`. actix tries routes and methods in this order: the most frequent ones come first, and literal
-/// paths, which are compared, come before patterns, which run a regular expression.
+/// The endpoints below `/api/v1`. actix tries routes and methods in this order: the most frequent ones come
+/// first, and literal paths, which are compared, come before patterns, which run a regular expression.
 fn api_endpoints() -> [Endpoint; operations::OPERATIONS.len()] {
     [
         bind(operations::PLACE_ORDER, orders::place),
@@ -226,7 +226,8 @@ mod tests {
         assert!(event["oneOf"].is_null() && event["discriminator"].is_null());
     }
 
-    /// A code of operators tells partners nothing, and each other code belongs to an operation or to the routing.
+    /// A code of operators tells partners nothing, and each other code belongs to an operation or to the
+    /// routing.
     #[test]
     fn document_lists_the_codes_that_partners_receive() {
         let document = openapi::to_value(&document(Preview::On));

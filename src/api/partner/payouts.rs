@@ -92,7 +92,8 @@ pub(super) async fn get(
     Ok(HttpResponse::Ok().json(PayoutBody::of(&payout)?))
 }
 
-/// Cancels a payout that no operator has begun to pay. Idempotent: a repeated call returns the cancelled payout.
+/// Cancels a payout that no operator has begun to pay. Idempotent: a repeated call returns the cancelled
+/// payout.
 pub(super) async fn cancel(
     service: web::Data<PartnerState>,
     payout_id: web::Path<String>,

@@ -1,7 +1,7 @@
 //! `GET /reconciliation/{date}`: reconciliation of a partner's vouchers with the vendors' records (preview).
 //!
-//! The route and its documentation exist only if the operator enables the preview. A partner sees only vouchers that were
-//! bought for its own orders, and references instead of codes.
+//! The route and its documentation exist only if the operator enables the preview. A partner sees only
+//! vouchers that were bought for its own orders, and references instead of codes.
 
 use actix_web::guard::GuardContext;
 use actix_web::{HttpResponse, web};

@@ -1,7 +1,7 @@
 //! `GET /orders/{order_id}/vouchers`: retrieval of voucher codes, the only endpoint that returns them.
 //!
-//! The request is signed, the response is not cacheable, and the audit row is committed before a code is decrypted. A
-//! decrypted code exists only in the response body.
+//! The request is signed, the response is not cacheable, and the audit row is committed before a code is
+//! decrypted. A decrypted code exists only in the response body.
 
 use std::sync::Arc;
 
@@ -79,7 +79,8 @@ async fn vault_with_keys(service: &Service, sealed: &[SealedVoucher]) -> Result<
     })
 }
 
-/// The error for an order that had no voucher. It was read after the retrieval, so it may have vouchers by now.
+/// The error for an order that had no voucher. It was read after the retrieval, so it may have vouchers by
+/// now.
 fn no_voucher_error(order: &Order) -> ApiError {
     if order.closed && order.vouchers.is_empty() {
         let refunded = order.refunded.of(order.total.currency);

@@ -19,12 +19,13 @@ pub(super) const FIRST_ORDER_AT: OffsetDateTime = datetime!(2026-01-01 0:00 UTC)
 
 const ORDERS: i64 = 100_000;
 
-/// Maximum rows read for a page of 26: the page's own rows and vouchers, some wallets and partners, and skipped rows in
-/// between. A scan of all orders of the partner reads a hundred times as many.
+/// Maximum rows read for a page of 26: the page's own rows and vouchers, some wallets and partners, and
+/// skipped rows in between. A scan of all orders of the partner reads a hundred times as many.
 const MAX_ROWS: f64 = 1_000.0;
 
-/// Orders of one partner, each with a reference, a debit and a voucher. One in ten is pending, another one was refunded after a day; the
-/// first fifth of the largest partner's is open, those of the first three days are in euros.
+/// Orders of one partner, each with a reference, a debit and a voucher. One in ten is pending, another one
+/// was refunded after a day; the first fifth of the largest partner's is open, those of the first three days
+/// are in euros.
 const INSERT_ORDERS: &str = "
     CREATE TEMPORARY TABLE placed AS
     SELECT i,
@@ -75,7 +76,8 @@ const INSERT_AUDIT_LOG: &str = "
     INSERT INTO audit_log (at, operator, action, subject, partner_id)
     SELECT '2025-01-01Z', 'a partner', 'codes.retrieve', 'o' || i, $first FROM generate_series(1, 100000) AS i";
 
-/// Twenty SKUs of twenty vouchers each, and one SKU with a hundred chunks of nearly all of the first partner's vouchers.
+/// Twenty SKUs of twenty vouchers each, and one SKU with a hundred chunks of nearly all of the first
+/// partner's vouchers.
 const INSERT_CHUNKS: &str = "
     INSERT INTO chunks (product_id, denomination, first_stock_id, last_stock_id)
     SELECT 'gift', i, 1000000 + i * 20 - 19, 1000000 + i * 20 FROM generate_series(1, 20) AS i;

@@ -16,7 +16,8 @@ use super::filled::{ListFixture, day, partner};
 /// Days with a partition of the delivery log.
 const DAYS: i64 = 10;
 
-/// 10,000 attempts a day of one endpoint and 1,000 of another one. Those at the first ten events failed; order `n` has event `n`.
+/// 10,000 attempts a day of one endpoint and 1,000 of another one. Those at the first ten events failed;
+/// order `n` has event `n`.
 const INSERT_ATTEMPTS: &str = "
     INSERT INTO delivery_attempts (webhook_id, attempt_id, partner_id, number, event_at, event, order_id, attempt, latency_ms,
                                    delivered, status, fault, answer)

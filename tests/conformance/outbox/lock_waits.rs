@@ -1,6 +1,7 @@
 //! Outbox statements that block on each other's rows, and statements that must not block.
 //!
-//! Replays and removals write to the audit log last, so a lock on it stops them with their rows written but not committed.
+//! Replays and removals write to the audit log last, so a lock on it stops them with their rows written but
+//! not committed.
 
 use std::time::Duration;
 
@@ -27,7 +28,8 @@ async fn block_audit_log(subject: &PgSubject) {
     audit_log.rollback().await.unwrap();
 }
 
-/// Waits until the audit log is locked. Databases are copies of one template, so the query compares the database too.
+/// Waits until the audit log is locked. Databases are copies of one template, so the query compares the
+/// database too.
 async fn wait_for_audit_log_lock(subject: &PgSubject) {
     let lock_query = "SELECT EXISTS (
         SELECT
@@ -46,7 +48,8 @@ async fn wait_for_audit_log_lock(subject: &PgSubject) {
     }
 }
 
-/// Runs `first` until it blocks at the audit log, and then `second` until it blocks on the rows of `first`; then both end.
+/// Runs `first` until it blocks at the audit log, and then `second` until it blocks on the rows of `first`;
+/// then both end.
 async fn overlap<A, B>(
     subject: &PgSubject,
     first: impl Future<Output = A>,
@@ -86,8 +89,8 @@ fn flush_request(lease: Lease, changes: QueueChanges, lease_action: LeaseAction)
     }
 }
 
-/// Flushes these changes while a replay of the same delivery is not committed; the replay stays due. Returns the delivery's
-/// state and attempts.
+/// Flushes these changes while a replay of the same delivery is not committed; the replay stays due. Returns
+/// the delivery's state and attempts.
 async fn replay_during_flush(changes: impl FnOnce(i64) -> QueueChanges) -> Option<(RowState, u32)> {
     let subject = PgSubject::new().await;
     let endpoint = Fixture::create(&subject).await;

@@ -1,4 +1,5 @@
-//! Query plans of the feed and the outbox: pages use the event number index, also under plans cached for few events.
+//! Query plans of the feed and the outbox: pages use the event number index, also under plans cached for few
+//! events.
 
 use std::ops::Range;
 
@@ -99,7 +100,8 @@ impl Reader {
         (page.events.len(), deliveries.pending.len())
     }
 
-    /// Asserts that the plans since this position of the log read more than `rows.start` and at most `rows.end` rows.
+    /// Asserts that the plans since this position of the log read more than `rows.start` and at most
+    /// `rows.end` rows.
     fn assert_rows_read_since(&self, begin: usize, rows: Range<f64>, case: &str) {
         let explained = plans(&self.subject.log()[begin..]);
         let read: f64 = explained.iter().map(|plan| rows_read(&plan["Plan"])).sum();

@@ -24,7 +24,8 @@ async fn replay_all(endpoint: &Fixture<'_>) -> ReplayOutcome {
     replay.await.unwrap()
 }
 
-/// A longer range is rejected by its count, before its events are read: the endpoint would receive none of them.
+/// A longer range is rejected by its count, before its events are read: the endpoint would receive none of
+/// them.
 #[tokio::test(flavor = "multi_thread")]
 async fn range_is_replayed_up_to_its_limit() {
     let subject = PgSubject::new().await;
@@ -44,8 +45,8 @@ async fn range_is_replayed_up_to_its_limit() {
     subject.remove().await;
 }
 
-/// An endpoint that selects few events of many large orders would read them all. Their size is known without reading them: the last
-/// event could not be decoded.
+/// An endpoint that selects few events of many large orders would read them all. Their size is known without
+/// reading them: the last event could not be decoded.
 #[tokio::test(flavor = "multi_thread")]
 async fn range_of_large_orders_is_rejected_unread() {
     const LARGE: usize = 1_000_000;
@@ -63,7 +64,8 @@ async fn range_of_large_orders_is_rejected_unread() {
     subject.remove().await;
 }
 
-/// Few commits may have many events: the scan ends when they are too many, before the last event, which cannot be decoded.
+/// Few commits may have many events: the scan ends when they are too many, before the last event, which
+/// cannot be decoded.
 #[tokio::test(flavor = "multi_thread")]
 async fn range_with_too_many_events_of_few_orders_is_read_up_to_the_limit() {
     const VOUCHERS: u32 = 1_000;

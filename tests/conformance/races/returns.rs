@@ -1,4 +1,5 @@
-//! Commits that sell or return vouchers while these are compared with a list of sold ones, quarantined or released.
+//! Commits that sell or return vouchers while these are compared with a list of sold ones, quarantined or
+//! released.
 
 use std::sync::LazyLock;
 
@@ -141,7 +142,8 @@ pub(super) async fn cancellation_waits_for_comparison_and_is_stale(mut fixture: 
     assert_eq!(subject.allocations().await.len(), 2);
 }
 
-/// Guard `return-unread`: a statement marks a voucher as read without the lock of its order, after a cancellation has checked it.
+/// Guard `return-unread`: a statement marks a voucher as read without the lock of its order, after a
+/// cancellation has checked it.
 pub(super) async fn voucher_read_beside_its_cancellation_is_not_returned(
     mut fixture: Fixture<'_, PgSubject>,
 ) {
@@ -164,8 +166,8 @@ pub(super) async fn voucher_read_beside_its_cancellation_is_not_returned(
     assert_eq!(subject.allocations().await.len(), 1);
 }
 
-/// Guard `return-once`: two records of a batch return the same voucher. Sent alone, as a lane sends the parts of a rejected batch,
-/// the first one is written.
+/// Guard `return-once`: two records of a batch return the same voucher. Sent alone, as a lane sends the parts
+/// of a rejected batch, the first one is written.
 pub(super) async fn voucher_in_two_returns_of_a_batch_is_returned_once(mut fixture: Fixture<'_, PgSubject>) {
     let gifts = fixture.add_stock(1).await;
     let records = sell_and_cancel(&mut fixture, &gifts, ["first", "second"]).await;
@@ -178,7 +180,8 @@ pub(super) async fn voucher_in_two_returns_of_a_batch_is_returned_once(mut fixtu
     assert_eq!(fixture.commit_one(&records[1]).await, STALE_STATE);
 }
 
-/// Guard `continuity-lock`: a voucher that returns to quarantined stock is released with the others, not left behind.
+/// Guard `continuity-lock`: a voucher that returns to quarantined stock is released with the others, not left
+/// behind.
 pub(super) async fn voucher_returned_during_release_is_for_sale(mut fixture: Fixture<'_, PgSubject>) {
     let subject = fixture.subject;
     let quarantine = &subject.store().quarantine;

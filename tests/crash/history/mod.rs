@@ -1,8 +1,8 @@
-//! Operation history in Jepsen style: one JSON event per line; an operation is an invocation with its completion, if
-//! any.
+//! Operation history in Jepsen style: one JSON event per line; an operation is an invocation with its
+//! completion, if any.
 //!
-//! Rule: `fail` is a definite refusal, `info` an unknown outcome. An invocation without a completion counts as
-//! `info`. A history contains hashes of codes, never codes.
+//! Rule: `fail` is a definite refusal, `info` an unknown outcome. An invocation without a completion counts
+//! as `info`. A history contains hashes of codes, never codes.
 
 pub(crate) mod check;
 mod facts;
@@ -176,8 +176,8 @@ impl History {
         }
     }
 
-    /// Reads a file with one event per line. Ignores a last line without a newline: the client stopped while it wrote
-    /// the line, so its operation was not sent or its response not seen.
+    /// Reads a file with one event per line. Ignores a last line without a newline: the client stopped while
+    /// it wrote the line, so its operation was not sent or its response not seen.
     ///
     /// # Errors
     /// [`HistoryError`] if the file is unreadable or contains anything else.

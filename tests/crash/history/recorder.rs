@@ -1,5 +1,5 @@
-//! Recorder of operation histories: an invocation before sending and a completion after the response, in memory and
-//! optionally in a file.
+//! Recorder of operation histories: an invocation before sending and a completion after the response, in
+//! memory and optionally in a file.
 
 use std::fs::File;
 use std::io::{self, Write};

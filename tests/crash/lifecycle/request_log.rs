@@ -1,4 +1,5 @@
-//! Log of lifecycle requests and acknowledgements. A response that contradicts an earlier acknowledgement fails the test.
+//! Log of lifecycle requests and acknowledgements. A response that contradicts an earlier acknowledgement
+//! fails the test.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -13,7 +13,8 @@ use vouchsafe_verify as verify;
 use super::{archive_log, broken, execute_as_superuser, read_lines, removal};
 use crate::verify::seeded_database::SeededDatabase;
 
-/// A database whose entries and checkpoints are five months old. The hash of a checkpoint has the times of its entries: it is computed anew.
+/// A database whose entries and checkpoints are five months old. The hash of a checkpoint has the times of
+/// its entries: it is computed anew.
 async fn database_with_old_entries() -> SeededDatabase {
     let database = SeededDatabase::create().await;
     let age = "SET session_replication_role = replica;
@@ -137,7 +138,8 @@ async fn change_of_what_stays_is_detected() {
         .unwrap();
     for change in [
         "DELETE FROM audit_log WHERE audit_id = (SELECT min(audit_id) FROM audit_log)",
-        "UPDATE audit_log SET operator = 'mallory' WHERE audit_id = (SELECT max(audit_id) FROM audit_log WHERE action <> 'archive.remove')",
+        "UPDATE audit_log SET operator = 'mallory' WHERE audit_id = (SELECT max(audit_id) FROM audit_log \
+         WHERE action <> 'archive.remove')",
         "INSERT INTO audit_log (audit_id, at, operator, action, subject, partner_id)
          OVERRIDING SYSTEM VALUE
          SELECT e.audit_id, now() - interval '5 months', 'command-line', 'codes.retrieve', 'codes', NULL

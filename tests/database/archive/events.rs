@@ -12,7 +12,8 @@ use vouchsafe_store::{FeedPosition, PgNode, PgStore};
 use super::{archive_log, broken, execute_as_superuser, month, read_lines, removal};
 use crate::verify::seeded_database::SeededDatabase;
 
-/// A database whose first commit of events is five months old, the second one four months, and the others new. No delivery is open.
+/// A database whose first commit of events is five months old, the second one four months, and the others
+/// new. No delivery is open.
 async fn database_with_old_events() -> SeededDatabase {
     let database = SeededDatabase::create().await;
     let age = "SET session_replication_role = replica;
@@ -114,7 +115,8 @@ async fn events_that_a_delivery_needs_are_not_removed() {
     let to = TempDir::new().unwrap();
     for (needed, over) in [
         (
-            "UPDATE webhooks SET enabled = true, disabled_reason = NULL, disabled_at = NULL; UPDATE webhook_progress SET cursor = 0",
+            "UPDATE webhooks SET enabled = true, disabled_reason = NULL, disabled_at = NULL; UPDATE \
+             webhook_progress SET cursor = 0",
             "UPDATE webhook_progress AS p SET cursor = f.last_number FROM feeds AS f WHERE f.partner_id = p.partner_id",
         ),
         (

@@ -54,8 +54,8 @@ impl TestShop {
         .unwrap();
     }
 
-    /// Adds a closed order with this timeline that holds the codes with these references. Its last event was committed a second
-    /// after the last stage.
+    /// Adds a closed order with this timeline that holds the codes with these references. Its last event was
+    /// committed a second after the last stage.
     async fn add_order(&mut self, timeline: &[(&str, OffsetDateTime)], references: &[&str]) {
         let (created, settled) = (timeline[0].1, timeline[timeline.len() - 1]);
         let stages: Vec<Value> = timeline

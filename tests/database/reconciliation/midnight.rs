@@ -91,7 +91,8 @@ async fn unfinished_day_is_compared_until_now() {
         run
     };
     let noon_records = || vec![vendor_record(DAY, "A-1", Some(purchase))];
-    // A file covers the time until its last sale, at noon; an HTTP run covers the time until it started, at 15:00.
+    // A file covers the time until its last sale, at noon; an HTTP run covers the time until it started, at
+    // 15:00.
     assert_eq!(
         shop.try_compare(run_at(15, RecordsSource::Csv), noon_records())
             .await,

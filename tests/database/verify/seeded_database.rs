@@ -1,5 +1,6 @@
-//! Seeded database: a partner with a balance, stock, a delivered order with read codes, a pending and a cancelled order, a
-//! payout, a top-up, a reconciliation with drifts, and webhook endpoints with failed deliveries.
+//! Seeded database: a partner with a balance, stock, a delivered order with read codes, a pending and a
+//! cancelled order, a payout, a top-up, a reconciliation with drifts, and webhook endpoints with failed
+//! deliveries.
 
 use sqlx::postgres::PgConnectOptions;
 use time::macros::{date, datetime};

@@ -1,4 +1,5 @@
-//! Decisions on orders in the console. The check `console-day` decides on payouts and on changes that need a second operator.
+//! Decisions on orders in the console. The check `console-day` decides on payouts and on changes that need a
+//! second operator.
 
 use serde_json::json;
 use vouchsafe_test_harness::{Operator, id_of, json_of, shared, text_of, unique};

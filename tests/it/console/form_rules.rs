@@ -1,4 +1,5 @@
-//! What holds for every form: it is carried out once, changes only what the operator changed, and survives the end of a session.
+//! What holds for every form: it is carried out once, changes only what the operator changed, and survives
+//! the end of a session.
 
 use hyper::Method;
 use serde_json::json;

@@ -59,7 +59,8 @@ async fn report_covers_allocations_of_all_sources() {
     expect_success(&partner.send_signed(Method::POST, &path, "").await, 200);
 
     let (counts, drifts) = harness.reconcile().await;
-    // The mock delivers 2 of 5 sbx-partial and records 5; it records another face value of sbx-vendor-timeout.
+    // The mock delivers 2 of 5 sbx-partial and records 5; it records another face value of
+    // sbx-vendor-timeout.
     let (matched, drifted, unmatched) = (3 + 2 + 1, 1 + 1, 3);
     assert_eq!(
         counts,

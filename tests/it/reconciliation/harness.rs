@@ -62,7 +62,8 @@ impl ReconciliationHarness {
             })
             .await;
         }
-        // Move all purchases to the start of the day, so that the result does not depend on the hour of the test.
+        // Move all purchases to the start of the day, so that the result does not depend on the hour of the
+        // test.
         let mut database = ServiceDatabase::of(&self.service).await;
         let early =
             "UPDATE codes SET bought_at = date_trunc('day', bought_at, 'UTC') WHERE bought_at IS NOT NULL";

@@ -18,8 +18,8 @@ enum Invocation {
     Function,
 }
 
-/// Returns the signers of all five languages, compiled where necessary. Each is a symbolic link in another directory than the
-/// working directory.
+/// Returns the signers of all five languages, compiled where necessary. Each is a symbolic link in another
+/// directory than the working directory.
 pub(crate) fn languages(workspace: &DocsWorkspace) -> [Language<'_>; 6] {
     let links = workspace.path().join("linked");
     std::fs::create_dir(&links).unwrap();

@@ -95,8 +95,8 @@ impl DocsWorkspace {
         printed
     }
 
-    /// Returns whether a program accepts its input: exits with 0, or with 1 and one line that says why. A stack trace fails the
-    /// test.
+    /// Returns whether a program accepts its input: exits with 0, or with 1 and one line that says why. A
+    /// stack trace fails the test.
     pub(crate) fn is_accepted(
         &self,
         program: &str,

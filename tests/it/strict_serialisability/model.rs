@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use vouchsafe_linearizability::{Call, Model, check};
 
-/// In vouchers, at their price of 25 USD. Clients order more than both, so that each runs out first sometimes.
+/// In vouchers, at their price of 25 USD. Clients order more than both, so that each runs out first
+/// sometimes.
 pub(super) const OPENING_BALANCE: u32 = 14;
 pub(super) const STOCK: u32 = 10;
 

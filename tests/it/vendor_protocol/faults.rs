@@ -17,7 +17,8 @@ pub(super) fn unknown_outcome(reason: FailureReason) -> CallOutcome {
     })
 }
 
-/// Per product: outcome of the purchase, of a poll and of a repeated purchase, and the number of vendor records.
+/// Per product: outcome of the purchase, of a poll and of a repeated purchase, and the number of vendor
+/// records.
 pub(super) fn fault_table() -> Vec<(&'static str, CallOutcome, CallOutcome, CallOutcome, usize)> {
     let all = || Ok((5, Shortfall::None));
     let same = |product_id, outcome: CallOutcome, sold| {

@@ -1,7 +1,7 @@
 //! Circles between the modules of a crate.
 //!
-//! The submodules of one module must not reference each other in a circle. A reference counts for the two siblings whose
-//! subtrees contain its ends, so a module may use its ancestors and its descendants.
+//! The submodules of one module must not reference each other in a circle. A reference counts for the two
+//! siblings whose subtrees contain its ends, so a module may use its ancestors and its descendants.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::slice;

@@ -122,7 +122,8 @@ impl Collected<'_> {
         self.references.push(Reference { path, line });
     }
 
-    /// Adds each path of two or more segments in tokens that are not parsed: `a::b`, and in attributes `"a::b"`.
+    /// Adds each path of two or more segments in tokens that are not parsed: `a::b`, and in attributes
+    /// `"a::b"`.
     fn add_paths_of_tokens(&mut self, tokens: TokenStream, in_attribute: bool) {
         let mut path: Vec<String> = Vec::new();
         let mut line = 0;

@@ -1,4 +1,5 @@
-//! State of a leased endpoint: its queue, deliveries in flight, and the next action. Pure: no await, no clock.
+//! State of a leased endpoint: its queue, deliveries in flight, and the next action. Pure: no await, no
+//! clock.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -55,7 +56,8 @@ pub(super) struct ActiveEndpoint {
     at_limit: bool,
     saved_at: Duration,
     saved_cursor: i64,
-    /// The time of the next attempt changed with a read: it must be written, in case this process ends before the attempt.
+    /// The time of the next attempt changed with a read: it must be written, in case this process ends before
+    /// the attempt.
     save_requested: bool,
     last_active_at: Duration,
     _hold: OpenHold,

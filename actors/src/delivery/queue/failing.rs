@@ -1,4 +1,5 @@
-//! Schedule of a failing endpoint: its oldest delivery probes it, each other one waits for the end of its retry window.
+//! Schedule of a failing endpoint: its oldest delivery probes it, each other one waits for the end of its
+//! retry window.
 
 use std::time::Duration;
 
@@ -6,8 +7,8 @@ use vouchsafe_domain::delivery::QueuedDelivery;
 
 use super::{DeliveryQueue, FAILING_THRESHOLD, MAX_CONCURRENCY};
 
-/// Minimum time between a failure and the next last or requested attempts, of which [`MAX_CONCURRENCY`] are in flight at most: a
-/// long backlog reaches a receiver that is down spread over time.
+/// Minimum time between a failure and the next last or requested attempts, of which [`MAX_CONCURRENCY`] are
+/// in flight at most: a long backlog reaches a receiver that is down spread over time.
 const LAST_ATTEMPTS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// When the deliveries of a failing endpoint are attempted.
@@ -18,8 +19,8 @@ pub(super) struct FailingSchedule<'a> {
 }
 
 impl FailingSchedule<'_> {
-    /// A probe follows the backoff; a requested retry is due at once; every other delivery has its last attempt when its
-    /// retry window ends.
+    /// A probe follows the backoff; a requested retry is due at once; every other delivery has its last
+    /// attempt when its retry window ends.
     pub(super) fn attempt_at(&self, delivery: &QueuedDelivery) -> Duration {
         let not_before = self.queue.health.not_before;
         let planned = match (self.is_probe(delivery), self.queue.is_retry_requested(delivery)) {
@@ -65,8 +66,8 @@ impl DeliveryQueue {
         }
     }
 
-    /// Whether the partner or an operator requested an attempt of everything that waited, and this delivery did. The store
-    /// made it due; after that attempt it is due when its retry window ends, like the others.
+    /// Whether the partner or an operator requested an attempt of everything that waited, and this delivery
+    /// did. The store made it due; after that attempt it is due when its retry window ends, like the others.
     pub(super) const fn is_retry_requested(&self, delivery: &QueuedDelivery) -> bool {
         delivery.number <= self.retry_to
     }
@@ -79,8 +80,8 @@ impl DeliveryQueue {
             .unwrap_or_else(|| self.earliest_retry(LAST_ATTEMPTS_INTERVAL))
     }
 
-    /// If nothing of a failing endpoint is left to attempt, the next event is attempted, and one more failure makes the
-    /// endpoint fail again.
+    /// If nothing of a failing endpoint is left to attempt, the next event is attempted, and one more failure
+    /// makes the endpoint fail again.
     pub(super) fn attempt_next_if_empty(&mut self) {
         if self.is_failing() && self.by_order.is_empty() {
             self.health.consecutive_failures = FAILING_THRESHOLD - 1;
@@ -94,7 +95,8 @@ impl DeliveryQueue {
         }
     }
 
-    /// Evicts what is not in flight: the next read is in the order of the next attempts, which each failure changes.
+    /// Evicts what is not in flight: the next read is in the order of the next attempts, which each failure
+    /// changes.
     pub(super) fn evict_waiting(&mut self) {
         let in_flight = &self.in_flight;
         let mut first_unread = self.scanned_to;

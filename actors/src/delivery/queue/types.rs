@@ -15,8 +15,9 @@ pub struct LoadedDelivery {
 pub enum ReadRequest {
     /// Rows that are due, and up to `limit` events past `after`, with the rows among them in their positions.
     Due { after: i64, limit: usize },
-    /// The deliveries of a failing endpoint, due or not: up to `limit` rows up to event `after` in the order of their next
-    /// attempts, then up to `limit` events and rows past it. A row that waits for an earlier event of its order is left out.
+    /// The deliveries of a failing endpoint, due or not: up to `limit` rows up to event `after` in the order
+    /// of their next attempts, then up to `limit` events and rows past it. A row that waits for an earlier
+    /// event of its order is left out.
     Oldest { after: i64, limit: usize },
 }
 

@@ -58,8 +58,8 @@ mod tests {
     #[test]
     fn one_claim_is_in_flight_and_shelf_is_unknown_before_the_first_response() {
         let exhausted = ClaimState::Exhausted(UnclaimableStock::None);
-        // State before; whether the shelf is known; whether a claim may start; state after the start; state after it was
-        // abandoned.
+        // State before; whether the shelf is known; whether a claim may start; state after the start; state
+        // after it was abandoned.
         let table = [
             (
                 ClaimState::Never,

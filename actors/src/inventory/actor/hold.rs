@@ -44,8 +44,8 @@ impl StockHold {
         &self.vouchers
     }
 
-    /// Notifies the shelf, once. A message to a dead actor is lost, which is harmless: the next incarnation claims from the
-    /// store.
+    /// Notifies the shelf, once. A message to a dead actor is lost, which is harmless: the next incarnation
+    /// claims from the store.
     #[allow(clippy::disallowed_methods)] // no reply is needed, and a dead actor has no state to settle
     fn resolve(&mut self, resolution: VouchersResolution) {
         if std::mem::replace(&mut self.resolved, true) {

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Sales that a claim provides for. A claim takes some milliseconds; most of the rest bridges a slow database.
+/// Sales that a claim provides for. A claim takes some milliseconds; most of the rest bridges a slow
+/// database.
 const CLAIM_AHEAD: Duration = Duration::from_secs(2);
 
 /// A rate is measured over at least this time: the first orders of a burst say little.
@@ -61,7 +62,8 @@ impl SaleRate {
 
     /// Free vouchers that a claim at this time aims for.
     pub(super) fn start_claim(&mut self, now: Instant) -> usize {
-        // A claim is repeated while stock is elsewhere: nothing can be held meanwhile, and the demand is as large as before.
+        // A claim is repeated while stock is elsewhere: nothing can be held meanwhile, and the demand is as
+        // large as before.
         if self.held == 0 && now.saturating_duration_since(self.last_held_at) < CLAIM_AHEAD {
             return self.target;
         }

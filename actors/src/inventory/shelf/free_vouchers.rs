@@ -1,14 +1,15 @@
 //! Free vouchers of a shelf, stored as runs in the order of sale. Pure.
 //!
-//! Neighbours in a chunk with the same expiry form one run, so a chunk from one import takes as much memory as a single
-//! voucher, and an isolated voucher takes no more than an entry of its own.
+//! Neighbours in a chunk with the same expiry form one run, so a chunk from one import takes as much memory
+//! as a single voucher, and an isolated voucher takes no more than an entry of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use vouchsafe_domain::ids::ChunkId;
 use vouchsafe_domain::voucher::Expiry;
 
-/// A voucher's position: its chunk and its offset from the chunk's first voucher. The field order is the order of sale.
+/// A voucher's position: its chunk and its offset from the chunk's first voucher. The field order is the
+/// order of sale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct VoucherPosition {
     pub(crate) expiry: Expiry,
@@ -41,7 +42,8 @@ impl VoucherPosition {
 /// The free vouchers of a shelf.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FreeVouchers {
-    /// Maps the last position of a run to the offset of its first: vouchers are sold from the front, which changes no key.
+    /// Maps the last position of a run to the offset of its first: vouchers are sold from the front, which
+    /// changes no key.
     runs: BTreeMap<VoucherPosition, u32>,
     count: usize,
 }
@@ -67,8 +69,8 @@ impl FreeVouchers {
         self.runs.keys().rev().map(|last| last.chunk_id)
     }
 
-    /// The number of vouchers, up to `quantity`, that expire no earlier than `not_before`, and the latest expiry among
-    /// them.
+    /// The number of vouchers, up to `quantity`, that expire no earlier than `not_before`, and the latest
+    /// expiry among them.
     pub(crate) fn count_usable(&self, quantity: usize, not_before: Expiry) -> (usize, Expiry) {
         let mut reached = (0, Expiry::PAST);
         for (last, first) in self.runs.range(VoucherPosition::first_expiring(not_before)..) {
@@ -80,7 +82,8 @@ impl FreeVouchers {
         (reached.0.min(quantity), reached.1)
     }
 
-    /// Removes the first `quantity` vouchers that expire no earlier than `not_before`, or as many as there are.
+    /// Removes the first `quantity` vouchers that expire no earlier than `not_before`, or as many as there
+    /// are.
     pub(crate) fn take(
         &mut self,
         quantity: usize,

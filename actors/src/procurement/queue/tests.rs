@@ -85,7 +85,8 @@ fn more_is_read_only_when_few_are_left() {
         queue.finish(purchase);
         started += 1;
     }
-    // A read is shared by most of what it returned, and there is work for every call of the largest vendor until the next.
+    // A read is shared by most of what it returned, and there is work for every call of the largest vendor
+    // until the next.
     assert!(started > MAX_QUEUED / 2, "{started}");
     assert!(MAX_QUEUED - started >= usize::from(MAX_CONCURRENCY), "{started}");
 }

@@ -31,8 +31,8 @@ impl WalletHold {
         }
     }
 
-    /// Notifies the wallet, once. A message to a dead actor is lost, which is harmless: the next incarnation reads the
-    /// store.
+    /// Notifies the wallet, once. A message to a dead actor is lost, which is harmless: the next incarnation
+    /// reads the store.
     #[allow(clippy::disallowed_methods)] // no reply is needed, and a dead actor has no state to settle
     fn resolve(&mut self, resolution: MoneyResolution) {
         if std::mem::replace(&mut self.resolved, true) {

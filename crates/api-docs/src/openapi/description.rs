@@ -99,8 +99,8 @@ impl<Request: IntoParams, Response> Description<Request, Response> {
 }
 
 impl<Filter: ListFilter, Entry: ToSchema> Description<Filter, Page<Entry>> {
-    /// Completes the operation with the parameters of a list (its filter, `limit` and `cursor`), and the response with an example
-    /// entry.
+    /// Completes the operation with the parameters of a list (its filter, `limit` and `cursor`), and the
+    /// response with an example entry.
     #[must_use]
     pub fn list(self, description: &'static str, entry: Value) -> Operation {
         let page = OperationResponse::page::<Entry>(description, entry);

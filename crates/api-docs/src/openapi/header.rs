@@ -99,8 +99,8 @@ fn build(presence: Presence, description: impl Into<String>, schema: ObjectBuild
     RefOr::T(header)
 }
 
-/// The rate-limit headers of a response with this status. Unauthenticated callers get none, nor do requests that are rejected
-/// before the rate limit is checked.
+/// The rate-limit headers of a response with this status. Unauthenticated callers get none, nor do requests
+/// that are rejected before the rate limit is checked.
 pub(super) const fn rate_limit_headers(status: u16) -> &'static [ResponseHeader] {
     match status {
         200..=399 | 402 | 404 | 409 | 422 => &[ResponseHeader::RateLimitPolicy, ResponseHeader::RateLimit],

@@ -1,4 +1,5 @@
-//! JSON Schema files (draft 2020-12) of the bodies and events in an OpenAPI document, one file each, without outside references.
+//! JSON Schema files (draft 2020-12) of the bodies and events in an OpenAPI document, one file each, without
+//! outside references.
 
 use std::collections::BTreeMap;
 

@@ -221,8 +221,9 @@ impl Operation {
         ])
     }
 
-    /// Requires a security scheme and a role. The role is an extension: OpenAPI 3.1 allows roles where OAuth lists scopes, but
-    /// validators take them for undeclared scopes. The description names the role for readers.
+    /// Requires a security scheme and a role. The role is an extension: OpenAPI 3.1 allows roles where OAuth
+    /// lists scopes, but validators take them for undeclared scopes. The description names the role for
+    /// readers.
     #[must_use]
     pub fn require_role(mut self, scheme: &'static str, role: &'static str) -> Self {
         self.requirement = Some(("role", role));

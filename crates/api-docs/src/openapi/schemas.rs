@@ -10,8 +10,8 @@ use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{Object, Ref, RefOr, Schema};
 use vouchsafe_wire::schema::make_extensible;
 
-/// Enums of responses that get no new values within v1, so that generated clients have types for them. versioning.md lists
-/// them.
+/// Enums of responses that get no new values within v1, so that generated clients have types for them.
+/// versioning.md lists them.
 const FINAL_ENUMS: [&str; 8] = [
     "Availability",
     "CheckState",

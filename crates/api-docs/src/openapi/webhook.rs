@@ -58,7 +58,8 @@ impl Webhook {
             .parameters(Some(headers))
             .request_body(Some(body.build()))
             .securities(Some([]))
-            // openapi-generator writes client methods for webhooks, and their file over that of the tag's operations.
+            // openapi-generator writes client methods for webhooks, and their file over that of the tag's
+            // operations.
             .extensions(Some(Extensions::from_iter([("x-internal", true)])));
         let responses = self.responses.iter();
         let operation = responses.fold(operation, |operation, (status, meaning)| {

@@ -9,18 +9,39 @@ use crate::openapi::{Operation, OperationResponse};
 
 pub(super) fn change_requests() -> [Operation; change_requests::OPERATIONS.len()] {
     [
-        describe(change_requests::LIST_CHANGE_REQUESTS, "Newest first.")
-            .list("Page of requests.", request()),
-        describe(change_requests::GET_CHANGE_REQUEST, "With the change, without codes.")
-            .ok("The request.", request()),
-        describe(change_requests::CONFIRM_CHANGE_REQUEST, "Carries the change out in the name of its requester. You need the role that the change requires, and cannot have \
-             requested it yourself. The response, also an error, is that of the operation of the change, as the requester would \
-             have received it: only you see a new credential. After 503 the request stays `CONFIRMED`; confirm it again after a \
-             minute. A repetition makes the change once, but for a credential: revoke the first one then.")
-            .responses([(200, "The changed object.", json!({ "payout_id": "po_0198c1f2a3b47c5d8e9f0a1b2c3d4e61", "status": "PAID" })), (201, "The created object.", json!({ "transaction_id": "txn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "amount": 5000 }))]),
-        describe(change_requests::DECLINE_CHANGE_REQUEST, "Its requester withdraws it with the same call.")
-            .optional_json_body(json!({ "reason": "the statement has another amount" }))
-            .ok("The declined request.", declined_request()),
+        describe(change_requests::LIST_CHANGE_REQUESTS, "Newest first.").list("Page of requests.", request()),
+        describe(
+            change_requests::GET_CHANGE_REQUEST,
+            "With the change, without codes.",
+        )
+        .ok("The request.", request()),
+        describe(
+            change_requests::CONFIRM_CHANGE_REQUEST,
+            "Carries the change out in the name of its \
+            requester. You need the role that the change requires, and cannot have requested it yourself. \
+            The response, also an error, is that of the operation of the change, as the requester would \
+            have received it: only you see a new credential. After 503 the request stays `CONFIRMED`; \
+            confirm it again after a minute. A repetition makes the change once, but for a credential: \
+            revoke the first one then.",
+        )
+        .responses([
+            (
+                200,
+                "The changed object.",
+                json!({ "payout_id": "po_0198c1f2a3b47c5d8e9f0a1b2c3d4e61", "status": "PAID" }),
+            ),
+            (
+                201,
+                "The created object.",
+                json!({ "transaction_id": "txn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "amount": 5000 }),
+            ),
+        ]),
+        describe(
+            change_requests::DECLINE_CHANGE_REQUEST,
+            "Its requester withdraws it with the same call.",
+        )
+        .optional_json_body(json!({ "reason": "the statement has another amount" }))
+        .ok("The declined request.", declined_request()),
     ]
 }
 

@@ -156,7 +156,8 @@ pub fn document() -> OpenApi {
     openapi::build_document(info, operations(), [])
 }
 
-/// An operation under `/admin/v1`, with the parameters and errors that follow from its path, its method and what it requires.
+/// An operation under `/admin/v1`, with the parameters and errors that follow from its path, its method and
+/// what it requires.
 fn describe<Q, R>(operation: wire::Operation<Q, R>, description: &'static str) -> Description<Q, R> {
     Description::new(describe_route(&operation.route, description), &operation)
 }

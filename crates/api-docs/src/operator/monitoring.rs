@@ -11,33 +11,40 @@ use crate::openapi::Operation;
 
 pub(super) fn monitoring() -> [Operation; monitoring::OPERATIONS.len()] {
     [
-        describe(monitoring::SEARCH, "The object of any kind with the ID, or up to 20 orders with the reference, newest first. Names and codes are not \
-             searched.")
+        describe(monitoring::SEARCH, "The object of any kind with the ID, or up to 20 orders with the \
+            reference, newest first. Names and codes are not searched.")
             .query()
             .ok("The objects found.", json!({ "data": [{
                 "kind": "order", "id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
                 "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "label": "DELIVERED",
             }], "has_more": false })),
-        describe(monitoring::GET_OVERVIEW, "Traffic of the node that responds; of the deployment, the numbers of orders, payouts and changes that wait for a decision, open \
-             drifts, failing webhooks, nodes, and SKUs with little stock.")
+        describe(monitoring::GET_OVERVIEW, "Traffic of the node that responds; of the deployment, the \
+            numbers of orders, payouts and changes that wait for a decision, open drifts, failing \
+            webhooks, nodes, and SKUs with little stock.")
             .ok("Overview.", overview()),
-        describe(monitoring::LIST_SAMPLES, "Traffic of the node that responds: a sample per second for ten minutes, or per ten seconds for six hours, oldest first. \
-             They begin with the start of the process.")
+        describe(monitoring::LIST_SAMPLES, "Traffic of the node that responds: a sample per second for ten \
+            minutes, or per ten seconds for six hours, oldest first. They begin with the start of the \
+            process.")
             .query()
             .ok("Samples.", json!({ "data": [sample()] })),
-        describe(monitoring::FOLLOW_LIVE_FEED, "Traffic of the last second and the busiest actors of the node that responds, and the overview, which is up to five seconds old. The actors are up to ten seconds old if there are very many: \
-             their scan takes at most 1 % of a thread. With `Accept: text/event-stream` the response is a \
-             stream of server-sent events: each second an event `sample` with this object as its data. A stream ends after a minute; \
-             connect again, so that your token is checked again. At most 64 streams per node.")
+        describe(monitoring::FOLLOW_LIVE_FEED, "Traffic of the last second and the busiest actors of the \
+            node that responds, and the overview, which is up to five seconds old. The actors are up to \
+            ten seconds old if there are very many: their scan takes at most 1 % of a thread. With \
+            `Accept: text/event-stream` the response is a stream of server-sent events: each second an \
+            event `sample` with this object as its data. A stream ends after a minute; connect again, so \
+            that your token is checked again. At most 64 streams per node.")
             .ok("Traffic and actors.", json!({ "sample": sample(), "overview": overview(), "actors": { "sums": [], "data": [], "has_more": false } }))
-            .or_text("text/event-stream", "retry: 1000\n\nevent: sample\ndata: {\"sample\":null,\"overview\":null,\"actors\":{\"sums\":[],\"data\":[],\"has_more\":false}}\n\n"),
-        describe(monitoring::LIST_SETTINGS, "The settings in force on the node that responds, with their sources. Values of secrets are not shown.")
+            .or_text("text/event-stream", "retry: 1000\n\nevent: sample\ndata: \
+                {\"sample\":null,\"overview\":null,\"actors\":{\"sums\":[],\"data\":[],\"has_more\":false}}\n\n"),
+        describe(monitoring::LIST_SETTINGS, "The settings in force on the node that responds, with their \
+            sources. Values of secrets are not shown.")
             .list("Page of settings.", json!({
                 "name": "VOUCHSAFE_LANES", "value": "2", "is_secret": false, "source": "default",
                 "description": "Number of lanes that write to the database",
             })),
-        describe(monitoring::LIST_REFUSALS, "Requests that the node that responds refused with 4xx or 5xx, by error code and partner, the most frequent first. \
-             Counted in slots of ten minutes since the start of the process, for a day at most.")
+        describe(monitoring::LIST_REFUSALS, "Requests that the node that responds refused with 4xx or 5xx, \
+            by error code and partner, the most frequent first. Counted in slots of ten minutes since the \
+            start of the process, for a day at most.")
             .list("Page of refused requests.", json!({
                 "code": "INSUFFICIENT_FUNDS", "status": 402, "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "requests": 12,
             })),
@@ -47,10 +54,11 @@ pub(super) fn monitoring() -> [Operation; monitoring::OPERATIONS.len()] {
             json!({ "sums": [{
                 "kind": "wallet", "actors": 1, "not_ready": 0, "mailbox_depth": 0, "handled": 12, "restarts": 0,
             }], "data": [actor_example()], "has_more": false })),
-        describe(monitoring::GET_ACTOR, "An actor of the node that responds, and its last ten minutes: a sample for each ten seconds, of the busiest actors and of those \
-             that an operator reads here.")
+        describe(monitoring::GET_ACTOR, "An actor of the node that responds, and its last ten minutes: a \
+            sample for each ten seconds, of the busiest actors and of those that an operator reads here.")
             .ok("Actor.", actor_with_samples()),
-        describe(monitoring::LIST_NODES, "The nodes of the deployment with lease, version and claimed stock, in byte order of their names.")
+        describe(monitoring::LIST_NODES, "The nodes of the deployment with lease, version and claimed \
+            stock, in byte order of their names.")
             .list("Page of nodes.", json!({
                 "node": "node-3f6a", "incarnation": 4, "version": "1.0.0-rc.1", "migration": 10, "started_at": "2026-11-20T12:00:00.123456Z",
                 "is_live": true, "renewed_at": "2026-11-20T12:10:00.123456Z", "lease_until": "2026-11-20T12:10:15.123456Z",
@@ -67,10 +75,12 @@ pub(super) fn monitoring() -> [Operation; monitoring::OPERATIONS.len()] {
                 "subject": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "before": { "suspended": false }, "after": { "suspended": true },
                 "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
             })),
-        describe(monitoring::LIST_AUDIT_CHECKPOINTS, "The hash chain over the audit trail, newest first. With `check`, each is compared with its entries; `vouchsafe verify` compares all, \
-             and with an exported file it detects that the newest checkpoints were removed together with their entries.")
+        describe(monitoring::LIST_AUDIT_CHECKPOINTS, "The hash chain over the audit trail, newest first. \
+            With `check`, each is compared with its entries; `vouchsafe verify` compares all, and with an \
+            exported file it detects that the newest checkpoints were removed together with their entries.")
             .list("Page of checkpoints.", checkpoint()),
-        describe(monitoring::WRITE_AUDIT_CHECKPOINT, "Covers all audit entries now, also the one of this request, instead of within ten seconds. The response is the newest checkpoint.")
+        describe(monitoring::WRITE_AUDIT_CHECKPOINT, "Covers all audit entries now, also the one of this \
+            request, instead of within ten seconds. The response is the newest checkpoint.")
             .ok("Newest checkpoint.", checkpoint()),
     ]
 }

@@ -17,24 +17,27 @@ pub(super) fn orders() -> [Operation; orders::OPERATIONS.len()] {
             .ok("The order.", order()),
         describe(orders::LIST_ORDER_EVENTS, "As the partner's webhooks and event feed have them, oldest first.")
             .list("Page of events.", sample(EventKind::OrderDelivered)),
-        describe(orders::APPROVE_ORDER, "Approves an order that waits for approval. Available stock is allocated at once; the rest is bought, or \
-             refunded if it cannot be bought.")
+        describe(orders::APPROVE_ORDER, "Approves an order that waits for approval. Available stock is \
+            allocated at once; the rest is bought, or refunded if it cannot be bought.")
             .json_body(reason())
             .ok("The order after the decision.", order()),
         describe(orders::REJECT_ORDER, "Cancels an order that waits for approval and refunds it completely.")
             .json_body(reason())
             .ok("The order after the decision.", refunded_order()),
-        describe(orders::CANCEL_ORDER, "Takes back the vouchers whose codes were not retrieved, and refunds them. The partner's cancel window does not \
-             apply. A repeated call returns the same result.")
+        describe(orders::CANCEL_ORDER, "Takes back the vouchers whose codes were not retrieved, and \
+            refunds them. The partner's cancel window does not apply. A repeated call returns the same \
+            result.")
             .json_body(reason())
             .ok("The order after the decision.", refunded_order()),
-        describe(orders::ERASE_ORDER, "Removes reference, metadata and the reasons of the timeline of a closed order for ever. Vouchers, amounts, events and the \
-             audit trail stay. A repeated call changes nothing.")
+        describe(orders::ERASE_ORDER, "Removes reference, metadata and the reasons of the timeline of a \
+            closed order for ever. Vouchers, amounts, events and the audit trail stay. A repeated call \
+            changes nothing.")
             .json_body(erasure_reason())
             .ok("What was erased.", json!({ "orders": 1, "payouts": 0, "next_after": null })),
-        describe(orders::FULFIL_ORDER, "Stores the given vouchers and delivers them to the order at once, whatever its vendor. A code is stored once, so \
-             the call can be repeated. Accepts at most as many new vouchers as the order needs. If one is invalid, nothing \
-             is stored and `details` lists all errors.")
+        describe(orders::FULFIL_ORDER, "Stores the given vouchers and delivers them to the order at once, \
+            whatever its vendor. A code is stored once, so the call can be repeated. Accepts at most as \
+            many new vouchers as the order needs. If one is invalid, nothing is stored and `details` lists \
+            all errors.")
             .json_body(json!({
                 "product_id": "game-us", "denomination": 25,
                 "vouchers": [{ "code": "a-code", "pin": "0000", "expiry": "2099-12-31" }, { "code": "another-code" }],

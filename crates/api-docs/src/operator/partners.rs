@@ -12,8 +12,9 @@ pub(super) fn partners() -> [Operation; partners::OPERATIONS.len()] {
     [
         describe(partners::LIST_PARTNERS, "Newest first.")
             .list("Page of partners.", partner()),
-        describe(partners::CREATE_PARTNER, "The sandbox also issues the first credential; its secret is shown once. In production `credential` is null: \
-             issue one after recording certification and agreement.")
+        describe(partners::CREATE_PARTNER, "The sandbox also issues the first credential; its secret is \
+            shown once. In production `credential` is null: issue one after recording certification and \
+            agreement.")
             .json_body(json!({
                 "name": "Example Ltd", "allowlist": ["203.0.113.0/24"], "limits": { "orders": { "quota": 500, "window_s": 60 } },
             }))
@@ -21,22 +22,26 @@ pub(super) fn partners() -> [Operation; partners::OPERATIONS.len()] {
             .with_header(ResponseHeader::Location),
         describe(partners::GET_PARTNER, "With its newest credentials, without keys and secrets.")
             .ok("The partner.", partner_with_credentials()),
-        describe(partners::CHANGE_PARTNER, "Takes effect at once. Omitted fields stay unchanged; null removes a term. Limits and ceilings are merged by class. A \
-         ceiling below what the live credentials may send together is refused; a credential that is issued later raises it.")
+        describe(partners::CHANGE_PARTNER, "Takes effect at once. Omitted fields stay unchanged; null \
+            removes a term. Limits and ceilings are merged by class. A ceiling below what the live \
+            credentials may send together is refused; a credential that is issued later raises it.")
             .json_body(json!({ "suspended": true, "approval_rule": { "amount_over": { "USD": 500 }, "first_orders": 3 } }))
             .ok("The partner after the change.", partner()),
-        describe(partners::GET_CERTIFICATION, "The checks of the partner's client, as the partner sees them. Sandbox only: in production PATCH the partner with \
-             `certified_at` after it has passed in the sandbox.")
+        describe(partners::GET_CERTIFICATION, "The checks of the partner's client, as the partner sees \
+            them. Sandbox only: in production PATCH the partner with `certified_at` after it has passed in \
+            the sandbox.")
             .ok("The checks.", example_certification()),
         describe(partners::RESTART_CERTIFICATION, "Deletes the observations of the partner, so that every check is open again.")
             .no_content("The observations are deleted."),
-        describe(partners::ERASE_PARTNER, "Removes references, metadata, destinations and reasons of the partner's closed orders and decided payouts, for ever. \
-             Amounts, vouchers, events, the ledger and the audit trail stay. Orders are erased in parts, for some seconds: repeat the call with `next_after` as `after` \
-             until it is null.")
+        describe(partners::ERASE_PARTNER, "Removes references, metadata, destinations and reasons of the \
+            partner's closed orders and decided payouts, for ever. Amounts, vouchers, events, the ledger \
+            and the audit trail stay. Orders are erased in parts, for some seconds: repeat the call with \
+            `next_after` as `after` until it is null.")
             .json_body(erasure_reason())
             .ok("What was erased.", json!({ "orders": 4000, "payouts": 12, "next_after": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f" })),
-        describe(partners::LIST_LIMIT_USE, "For each live credential of the partner and each class of requests: the limit, and the requests that count against it now in the whole \
-             deployment. A credential and those that came from it by rotation share their limits.")
+        describe(partners::LIST_LIMIT_USE, "For each live credential of the partner and each class of \
+            requests: the limit, and the requests that count against it now in the whole deployment. A \
+            credential and those that came from it by rotation share their limits.")
             .list("The use of the limits.", json!({
                 "credential_id": "cred_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "class": "orders", "quota": 100, "window_s": 60, "used": 12,
                 "is_default": true,
@@ -46,24 +51,42 @@ pub(super) fn partners() -> [Operation; partners::OPERATIONS.len()] {
 
 pub(super) fn credentials() -> [Operation; credentials::OPERATIONS.len()] {
     [
-        describe(credentials::LIST_CREDENTIALS, "Newest first, including revoked and ended ones, without keys and secrets.")
-            .list("Page of credentials.", listed_credential()),
-        describe(credentials::ISSUE_CREDENTIAL, "Only this response contains the secret. A partner has at most five valid credentials. `scopes` restricts what the credential \
-             may do.")
-            .optional_json_body(json!({ "allowlist": ["203.0.113.7"], "scopes": ["orders", "codes"] }))
-            .created("The credential.", issued_credential()),
-        describe(credentials::REVOKE_CREDENTIAL, "Takes effect at once and is permanent. Covers the credentials that came from it by rotation, unless `descendants` is `keep`: \
-             an attacker with a leaked secret can rotate it. Can be repeated.")
-            .query()
-            .ok("The credentials that were revoked.",
+        describe(
+            credentials::LIST_CREDENTIALS,
+            "Newest first, including revoked and ended ones, without keys and secrets.",
+        )
+        .list("Page of credentials.", listed_credential()),
+        describe(
+            credentials::ISSUE_CREDENTIAL,
+            "Only this response contains the secret. A partner has at \
+            most five valid credentials. `scopes` restricts what the credential may do.",
+        )
+        .optional_json_body(json!({ "allowlist": ["203.0.113.7"], "scopes": ["orders", "codes"] }))
+        .created("The credential.", issued_credential()),
+        describe(
+            credentials::REVOKE_CREDENTIAL,
+            "Takes effect at once and is permanent. Covers the \
+            credentials that came from it by rotation, unless `descendants` is `keep`: an attacker with a \
+            leaked secret can rotate it. Can be repeated.",
+        )
+        .query()
+        .ok(
+            "The credentials that were revoked.",
             json!({
                 "credential_id": "cred_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
                 "revoked": ["cred_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "cred_0198c1f2a3b47c5d8e9f0a1b2c3d4e60"],
                 "live_descendants": [],
-            })),
-        describe(credentials::ROTATE_CREDENTIAL, "Issues its successor with the same allowlist and scopes, and ends the credential after an overlap. Only this response contains the secret. An unused successor of an earlier rotation is revoked. It counts among the rotations in 24 hours that a partner may request (`VOUCHSAFE_ROTATIONS_PER_DAY`), and is possible above them.")
-            .optional_json_body(json!({ "overlap_seconds": 3600 }))
-            .created("The new credential.", rotated_credential()),
+            }),
+        ),
+        describe(
+            credentials::ROTATE_CREDENTIAL,
+            "Issues its successor with the same allowlist and scopes, \
+            and ends the credential after an overlap. Only this response contains the secret. An unused \
+            successor of an earlier rotation is revoked. It counts among the rotations in 24 hours that a \
+            partner may request (`VOUCHSAFE_ROTATIONS_PER_DAY`), and is possible above them.",
+        )
+        .optional_json_body(json!({ "overlap_seconds": 3600 }))
+        .created("The new credential.", rotated_credential()),
     ]
 }
 

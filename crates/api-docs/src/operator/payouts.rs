@@ -39,11 +39,14 @@ pub(super) fn payouts() -> [Operation; payouts::OPERATIONS.len()] {
         .ok("The payout after the decision.", decided_payout("FAILED")),
         describe(
             payouts::ERASE_PAYOUT,
-            "Removes destination, references and reasons of a payout that is decided, for ever. The amount, the ledger and the audit trail stay. A \
-             repeated call changes nothing.",
+            "Removes destination, references and reasons of a payout that is decided, for ever. The \
+             amount, the ledger and the audit trail stay. A repeated call changes nothing.",
         )
         .json_body(erasure_reason())
-        .ok("What was erased.", json!({ "orders": 0, "payouts": 1, "next_after": null })),
+        .ok(
+            "What was erased.",
+            json!({ "orders": 0, "payouts": 1, "next_after": null }),
+        ),
     ]
 }
 

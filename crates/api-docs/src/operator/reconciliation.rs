@@ -11,25 +11,30 @@ const CSV: &str = "reference,product_id,denomination,currency,sold_at,purchase_i
 
 pub(super) fn reconciliation() -> [Operation; reconciliation::OPERATIONS.len()] {
     [
-        describe(reconciliation::LIST_RECONCILIATIONS, "The days that were compared or counted, newest first, with the counts of all vendors.")
+        describe(reconciliation::LIST_RECONCILIATIONS, "The days that were compared or counted, newest \
+            first, with the counts of all vendors.")
             .list("Page of days.", json!({
                 "date": "2026-11-20", "vendors": 2, "compared": 2, "failed": 0, "matched": 1200, "drifted": 1, "unmatched": 0,
             })),
-        describe(reconciliation::GET_RECONCILIATION, "Vouchers of the orders settled on the day, by vendor and batch, and the result of comparing the vendor records of \
-             the day with purchases, by vendor.")
+        describe(reconciliation::GET_RECONCILIATION, "Vouchers of the orders settled on the day, by vendor \
+            and batch, and the result of comparing the vendor records of the day with purchases, by \
+            vendor.")
             .ok("The result.", day()),
-        describe(reconciliation::RUN_RECONCILIATION, "Queues the comparison with each vendor, and the count of allocations. If it fails, it is retried for a day; the previous result remains until it succeeds. A \
-             day that is not over is compared up to now.")
+        describe(reconciliation::RUN_RECONCILIATION, "Queues the comparison with each vendor, and the \
+            count of allocations. If it fails, it is retried for a day; the previous result remains until \
+            it succeeds. A day that is not over is compared up to now.")
             .optional_json_body(json!({ "vendor": "acme-cards" }))
             .accepted("Queued. The previous result.", day()),
-        describe(reconciliation::UPLOAD_RECORDS, "Compares a file of any size with the purchases of the day, in place of earlier records. A file takes effect \
-             completely or not at all; a pause of more than 10 seconds aborts the upload.")
+        describe(reconciliation::UPLOAD_RECORDS, "Compares a file of any size with the purchases of the \
+            day, in place of earlier records. A file takes effect completely or not at all; a pause of \
+            more than 10 seconds aborts the upload.")
             .query()
             .text_body(vec![("text/csv", CSV)])
             .ok("The new result.", day()),
         describe(reconciliation::LIST_DRIFTS, "Differences between vendor records and purchases, newest first.")
             .list("Page of drifts.", drift()),
-        describe(reconciliation::RESOLVE_DRIFT, "Marks a drift as resolved, or as escalated to the vendor. Can be changed later; the audit trail has each change.")
+        describe(reconciliation::RESOLVE_DRIFT, "Marks a drift as resolved, or as escalated to the vendor. \
+            Can be changed later; the audit trail has each change.")
             .json_body(json!({ "resolution": "resolved", "reason": "the vendor has corrected its records" }))
             .ok("The drift after the change.", resolved_drift()),
     ]

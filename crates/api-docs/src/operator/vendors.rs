@@ -8,7 +8,8 @@ use crate::openapi::Operation;
 
 pub(super) fn vendors() -> [Operation; vendors::OPERATIONS.len()] {
     [
-        describe(vendors::LIST_VENDORS, "Sorted by ID, without credentials. Each node has its own circuit breakers: `circuit` is the state on the node that responded.")
+        describe(vendors::LIST_VENDORS, "Sorted by ID, without credentials. Each node has its own circuit \
+            breakers: `circuit` is the state on the node that responded.")
             .list("Page of vendors.", vendor_with_circuit()),
         describe(vendors::GET_VENDOR, "Without its credentials. `circuit` is the state on the node that responded.")
             .ok("The vendor.", vendor_with_circuit()),
@@ -18,12 +19,14 @@ pub(super) fn vendors() -> [Operation; vendors::OPERATIONS.len()] {
                 "concurrency": 8,
             }))
             .responses([(200, "Replaced.", vendor()), (201, "Created.", vendor())]),
-        describe(vendors::LIST_PURCHASES, "Purchases from vendors for orders, newest first, with the last vendor response. Never quotes a vendor.")
+        describe(vendors::LIST_PURCHASES, "Purchases from vendors for orders, newest first, with the last \
+            vendor response. Never quotes a vendor.")
             .list("Page of purchases.", purchase()),
         describe(vendors::GET_PURCHASE, "With the last vendor response. Never quotes a vendor.")
             .ok("The purchase.", purchase()),
-        describe(vendors::END_PURCHASE, "Ends a purchase whose outcome the vendor cannot tell. Later responses of the vendor are ignored, and the missing \
-             vouchers of the order are refunded. A repeated call returns the same result.")
+        describe(vendors::END_PURCHASE, "Ends a purchase whose outcome the vendor cannot tell. Later \
+            responses of the vendor are ignored, and the missing vouchers of the order are refunded. A \
+            repeated call returns the same result.")
             .json_body(json!({ "reason": "the vendor has closed" }))
             .ok("The ended purchase.", ended_purchase()),
     ]

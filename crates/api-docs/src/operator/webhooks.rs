@@ -11,28 +11,56 @@ use crate::partner::webhooks::attempt;
 
 pub(super) fn webhooks() -> [Operation; webhooks::OPERATIONS.len()] {
     [
-        describe(webhooks::LIST_WEBHOOKS, "Endpoints of all partners, newest first, with their state and backlog.")
-            .list("Page of endpoints.", webhook()),
-        describe(webhooks::GET_WEBHOOK, "With its state and backlog.")
-            .ok("The endpoint.", webhook()),
-        describe(webhooks::ENABLE_WEBHOOK, "Also after the partner or the service disabled it. Waiting deliveries are retried at once; events older than 24 hours \
-             are only in the partner's event feed.")
-            .ok("The endpoint after the change.", webhook()),
-        describe(webhooks::RETRY_WEBHOOK, "Attempts every waiting delivery now instead of at its next attempt, also while the endpoint fails.")
-            .accepted("The deliveries are attempted from now on.", webhook()),
-        describe(webhooks::REPLAY_WEBHOOK, "Sends one event, or the events of a time range that match the endpoint's filter, again. They are retried for 24 hours from now.")
-            .json_body(json!({ "from": "2026-11-20T12:00:00Z", "to": "2026-11-20T13:00:00Z" }))
-            .accepted("The events are queued for delivery.", json!({ "replayed": 12 })),
-        describe(webhooks::LIST_WEBHOOK_DELIVERIES, "Every attempt within the retention period, successful ones too, newest first. An attempt appears about a second after \
-             its end. Test events are not listed.")
-            .list("Page of attempts.", attempt()),
-        describe(webhooks::LIST_DELIVERIES, "Deliveries that failed, wait behind a failed one, or are replayed, newest first, with their attempts. A delivery \
-             without failures has no entry.")
-            .list("Page of deliveries.", delivery()),
-        describe(webhooks::GET_DELIVERY, "With its attempts, and the payload, which has no codes.")
-            .ok("The delivery.", delivery_with_payload()),
-        describe(webhooks::REPLAY_DELIVERY, "Sends it again with a new retry window of 24 hours, before waiting deliveries of its order.")
-            .ok("The delivery after the change.", delivery()),
+        describe(
+            webhooks::LIST_WEBHOOKS,
+            "Endpoints of all partners, newest first, with their state and backlog.",
+        )
+        .list("Page of endpoints.", webhook()),
+        describe(webhooks::GET_WEBHOOK, "With its state and backlog.").ok("The endpoint.", webhook()),
+        describe(
+            webhooks::ENABLE_WEBHOOK,
+            "Also after the partner or the service disabled it. Waiting \
+            deliveries are retried at once; events older than 24 hours are only in the partner's event \
+            feed.",
+        )
+        .ok("The endpoint after the change.", webhook()),
+        describe(
+            webhooks::RETRY_WEBHOOK,
+            "Attempts every waiting delivery now instead of at its next \
+            attempt, also while the endpoint fails.",
+        )
+        .accepted("The deliveries are attempted from now on.", webhook()),
+        describe(
+            webhooks::REPLAY_WEBHOOK,
+            "Sends one event, or the events of a time range that match the \
+            endpoint's filter, again. They are retried for 24 hours from now.",
+        )
+        .json_body(json!({ "from": "2026-11-20T12:00:00Z", "to": "2026-11-20T13:00:00Z" }))
+        .accepted("The events are queued for delivery.", json!({ "replayed": 12 })),
+        describe(
+            webhooks::LIST_WEBHOOK_DELIVERIES,
+            "Every attempt within the retention period, successful \
+            ones too, newest first. An attempt appears about a second after its end. Test events are not \
+            listed.",
+        )
+        .list("Page of attempts.", attempt()),
+        describe(
+            webhooks::LIST_DELIVERIES,
+            "Deliveries that failed, wait behind a failed one, or are \
+            replayed, newest first, with their attempts. A delivery without failures has no entry.",
+        )
+        .list("Page of deliveries.", delivery()),
+        describe(
+            webhooks::GET_DELIVERY,
+            "With its attempts, and the payload, which has no codes.",
+        )
+        .ok("The delivery.", delivery_with_payload()),
+        describe(
+            webhooks::REPLAY_DELIVERY,
+            "Sends it again with a new retry window of 24 hours, before \
+            waiting deliveries of its order.",
+        )
+        .ok("The delivery after the change.", delivery()),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Code blocks and language tabs.
 //!
-//! Tabs are radio buttons, so they work without the script; it only remembers the chosen language. Browsers without `:has()`
-//! show all languages, one below the other.
+//! Tabs are radio buttons, so they work without the script; it only remembers the chosen language. Browsers
+//! without `:has()` show all languages, one below the other.
 
 use maud::{Markup, html};
 
@@ -16,7 +16,8 @@ pub(super) struct Tab {
     pub(super) code: String,
 }
 
-/// Renders a code block below its caption, by default the language. It can scroll, so the keyboard must reach it.
+/// Renders a code block below its caption, by default the language. It can scroll, so the keyboard must reach
+/// it.
 pub(super) fn block(language: &str, caption: &Markup, code: &str) -> Markup {
     html! {
         figure.code {

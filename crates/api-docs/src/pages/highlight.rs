@@ -1,7 +1,7 @@
 //! Syntax highlighting of code blocks: a lexer for the few languages of the documentation.
 //!
-//! Classes: `c` comment, `s` string, `n` number, `k` keyword, `p` property of JSON or variable of the shell. Text of other
-//! languages stays plain.
+//! Classes: `c` comment, `s` string, `n` number, `k` keyword, `p` property of JSON or variable of the shell.
+//! Text of other languages stays plain.
 
 use maud::{Markup, html};
 

@@ -1,4 +1,5 @@
-//! HTML layout of the documentation pages: head, search, navigation, outline, content and links to the neighbours.
+//! HTML layout of the documentation pages: head, search, navigation, outline, content and links to the
+//! neighbours.
 
 use maud::{DOCTYPE, Markup, html};
 
@@ -24,7 +25,8 @@ pub(super) fn render(pages: &[Page], page: &Page) -> Markup {
             body {
                 a.skip href="#content" { "Skip to content" }
                 header {
-                    // Narrow windows show the navigation as a popover: it needs no script, and Escape closes it.
+                    // Narrow windows show the navigation as a popover: it needs no script, and Escape closes
+                    // it.
                     button.menu type="button" popovertarget="menu" { "Menu" }
                     a.home href="/docs" { "Vouchsafe " span { "docs" } }
                     // The script shows search and theme.
@@ -73,7 +75,8 @@ pub(super) fn render_not_found(pages: &[Page]) -> Markup {
     render(pages, &page)
 }
 
-/// Renders the list of all pages. The groups of guides and of the current page are open; a single page needs no group.
+/// Renders the list of all pages. The groups of guides and of the current page are open; a single page needs
+/// no group.
 fn navigation(pages: &[Page], current: &Page) -> Markup {
     let link = |page: &Page| {
         html! {

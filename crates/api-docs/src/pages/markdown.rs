@@ -1,5 +1,5 @@
-//! Markdown to HTML renderer: adds heading anchors, rewrites links between files to pages, links endpoints, highlights code,
-//! escapes HTML.
+//! Markdown to HTML renderer: adds heading anchors, rewrites links between files to pages, links endpoints,
+//! highlights code, escapes HTML.
 
 use std::collections::{HashMap, HashSet};
 
@@ -46,7 +46,8 @@ fn link_code<'a>(events: Vec<Event<'a>>, links: &CodeLinks) -> Vec<Event<'a>> {
     linked.collect()
 }
 
-/// Renders code blocks, and lets wide tables scroll. Consecutive files, each a link with its code, become tabs.
+/// Renders code blocks, and lets wide tables scroll. Consecutive files, each a link with its code, become
+/// tabs.
 fn render_blocks<'a>(events: &[Event<'a>]) -> Vec<Event<'a>> {
     let mut rendered = Vec::with_capacity(events.len());
     let mut at = 0;
@@ -265,8 +266,8 @@ mod tests {
             ("`<b>`", "<p><code>&lt;b&gt;</code></p>\n"),
             (
                 "```json\n<1>\n```\n",
-                "<figure class=\"code\"><figcaption><span>JSON</span></figcaption><pre tabindex=\"0\"><code>&lt;<span class=\"n\">1</span>&gt;\n\
-                 </code></pre></figure>",
+                "<figure class=\"code\"><figcaption><span>JSON</span></figcaption><pre \
+                 tabindex=\"0\"><code>&lt;<span class=\"n\">1</span>&gt;\n</code></pre></figure>",
             ),
         ] {
             assert_eq!(render(text, &CodeLinks::new()).into_string(), expected, "{text}");
@@ -305,8 +306,8 @@ mod tests {
     fn code_is_linked_outside_of_links_and_headings() {
         let links = CodeLinks::from([("GET /a".to_owned(), "/docs/a".to_owned())]);
         let page = render("`GET /a`, [`GET /a`](#x), `GET /b`\n\n# `GET /a`\n", &links).into_string();
-        let expected = "<p><a href=\"/docs/a\"><code>GET /a</code></a>, <a href=\"#x\"><code>GET /a</code></a>, <code>GET /b</code></p>\n\
-                        <h1 id=\"get-a\"><code>GET /a</code></h1>\n";
+        let expected = "<p><a href=\"/docs/a\"><code>GET /a</code></a>, <a href=\"#x\"><code>GET \
+            /a</code></a>, <code>GET /b</code></p>\n<h1 id=\"get-a\"><code>GET /a</code></h1>\n";
         assert_eq!(page, expected);
     }
 }

@@ -1,4 +1,5 @@
-//! Pages below `/docs`, rendered as HTML from the Markdown files of `docs/partner` and from the OpenAPI document of a listener.
+//! Pages below `/docs`, rendered as HTML from the Markdown files of `docs/partner` and from the OpenAPI
+//! document of a listener.
 //!
 //! They load nothing from other hosts and run one script of our own.
 

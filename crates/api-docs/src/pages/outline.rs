@@ -1,4 +1,5 @@
-//! Sections of a rendered page: its headings with the text below them, for "On this page" and the search index.
+//! Sections of a rendered page: its headings with the text below them, for "On this page" and the search
+//! index.
 
 use serde_json::{Value, json};
 

@@ -11,9 +11,13 @@ use crate::openapi::Operation;
 
 pub(super) fn certification() -> Vec<Operation> {
     vec![
-        describe(operations::GET_CERTIFICATION, "Returns the certification checklist and what the sandbox has observed of your client. The latest attempt at each \
-             check counts until all are passed; later failures are warnings. Production has no such route.")
-            .ok("The checklist.", example()),
+        describe(
+            operations::GET_CERTIFICATION,
+            "Returns the certification checklist and what the sandbox \
+            has observed of your client. The latest attempt at each check counts until all are passed; \
+            later failures are warnings. Production has no such route.",
+        )
+        .ok("The checklist.", example()),
     ]
 }
 

@@ -169,7 +169,8 @@ const PATH_PARAMETERS: &[PathParameter] = path_parameters! {
     "date", "Day (UTC).", || date("2026-11-20").into();
 };
 
-/// An operation below the base URL, with the parameters and errors that follow from its path, its method and its scope.
+/// An operation below the base URL, with the parameters and errors that follow from its path, its method and
+/// its scope.
 fn describe<Q, R>(operation: wire::Operation<Q, R>, description: &'static str) -> Description<Q, R> {
     Description::new(describe_route(&operation.route, description), &operation)
 }

@@ -8,33 +8,51 @@ use crate::openapi::{Operation, ResponseHeader};
 
 pub(super) fn money() -> Vec<Operation> {
     vec![
-        describe(operations::LIST_WALLETS, "Lists your current balance in each currency.")
-            .list("The wallets.", wallet()),
-        describe(operations::LIST_TRANSACTIONS, "Lists all credits and debits of your wallets, newest first. `sequence` numbers the transactions of a wallet \
-             without gaps.")
-            .list("A page of transactions.", transaction()),
-        describe(operations::GET_TRANSACTION, "Returns a credit or debit of one of your wallets.")
-            .ok("The transaction.", transaction()),
+        describe(
+            operations::LIST_WALLETS,
+            "Lists your current balance in each currency.",
+        )
+        .list("The wallets.", wallet()),
+        describe(
+            operations::LIST_TRANSACTIONS,
+            "Lists all credits and debits of your wallets, newest \
+            first. `sequence` numbers the transactions of a wallet without gaps.",
+        )
+        .list("A page of transactions.", transaction()),
+        describe(
+            operations::GET_TRANSACTION,
+            "Returns a credit or debit of one of your wallets.",
+        )
+        .ok("The transaction.", transaction()),
         describe(operations::LIST_PAYOUTS, "Lists your payouts, newest first.")
             .list("A page of payouts.", payout()),
-        describe(operations::REQUEST_PAYOUT, "Debits the wallet; an operator then pays the amount out. If the payout fails, a `PAYOUT_REVERSAL` \
-             transaction returns \
-             the money.")
-            .idempotent("payout")
-            .json_body(json!({
-                "amount": 250.0, "currency": "USD",
-                "destination": { "type": "bank_account", "iban": "DE89370400440532013000", "name": "Acme GmbH" },
-                "reference": "march",
-            }))
-            .accepted("Accepted; the payout waits for an operator.", payout())
-            .with_header(ResponseHeader::Location)
-            .with_header(ResponseHeader::Replayed),
-        describe(operations::GET_PAYOUT, "Returns a payout with its status history. The destination is masked.")
-            .ok("The payout.", payout()),
-        describe(operations::CANCEL_PAYOUT, "Cancels a `PENDING` payout that no operator has begun to pay: a `PAYOUT_REVERSAL` returns the money, once. The status becomes \
-             `REJECTED`, `by` `partner` in the timeline. A repeated call returns the same.")
-            .optional_json_body(json!({ "reason": "wrong account" }))
-            .ok("The cancelled payout.", cancelled_payout()),
+        describe(
+            operations::REQUEST_PAYOUT,
+            "Debits the wallet; an operator then pays the amount out. If \
+            the payout fails, a `PAYOUT_REVERSAL` transaction returns the money.",
+        )
+        .idempotent("payout")
+        .json_body(json!({
+            "amount": 250.0, "currency": "USD",
+            "destination": { "type": "bank_account", "iban": "DE89370400440532013000", "name": "Acme GmbH" },
+            "reference": "march",
+        }))
+        .accepted("Accepted; the payout waits for an operator.", payout())
+        .with_header(ResponseHeader::Location)
+        .with_header(ResponseHeader::Replayed),
+        describe(
+            operations::GET_PAYOUT,
+            "Returns a payout with its status history. The destination is masked.",
+        )
+        .ok("The payout.", payout()),
+        describe(
+            operations::CANCEL_PAYOUT,
+            "Cancels a `PENDING` payout that no operator has begun to pay: \
+            a `PAYOUT_REVERSAL` returns the money, once. The status becomes `REJECTED`, `by` `partner` in \
+            the timeline. A repeated call returns the same.",
+        )
+        .optional_json_body(json!({ "reason": "wrong account" }))
+        .ok("The cancelled payout.", cancelled_payout()),
     ]
 }
 

@@ -8,8 +8,9 @@ use crate::openapi::{Operation, ResponseHeader, text};
 
 pub(super) fn orders() -> Vec<Operation> {
     vec![
-        describe(operations::PLACE_ORDER, "Debits the wallet for the whole order and allocates vouchers: immediately if all are in stock, otherwise when \
-             the vendor delivers or an operator approves. A rejected order has no effect.")
+        describe(operations::PLACE_ORDER, "Debits the wallet for the whole order and allocates vouchers: \
+            immediately if all are in stock, otherwise when the vendor delivers or an operator approves. A \
+            rejected order has no effect.")
             .idempotent("order")
             .json_body(json!({
                 "items": [{ "product_id": "sbx-instant", "denomination": 25.0, "quantity": 1 }],
@@ -29,8 +30,9 @@ pub(super) fn orders() -> Vec<Operation> {
             text("wait=20"))
             .ok("The order.", delivered_order())
             .with_header(ResponseHeader::PreferenceApplied),
-        describe(operations::GET_VOUCHER_CODES, "Returns the voucher codes. This is the only endpoint that returns them. The request must be signed although it is \
-             a GET. Every retrieval is written to the audit log before the response is sent. Do not cache the response.")
+        describe(operations::GET_VOUCHER_CODES, "Returns the voucher codes. This is the only endpoint that \
+            returns them. The request must be signed although it is a GET. Every retrieval is written to \
+            the audit log before the response is sent. Do not cache the response.")
             .ok("The codes of all allocated vouchers.", json!({
                 "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
                 "data": [{
@@ -39,17 +41,18 @@ pub(super) fn orders() -> Vec<Operation> {
                     "credentials": [{ "type": "code", "value": "SANDBOX-0000-0001" }, { "type": "pin", "value": "1234" }],
                 }],
             })),
-        describe(operations::LIST_VOUCHER_ACCESS, "Lists every response with codes of the order, newest first, with the credential and the address of its request, \
-             whichever of your credentials sent it. The entries come from the append-only audit log. They never contain a \
-             code.")
+        describe(operations::LIST_VOUCHER_ACCESS, "Lists every response with codes of the order, newest \
+            first, with the credential and the address of its request, whichever of your credentials sent \
+            it. The entries come from the append-only audit log. They never contain a code.")
             .list("A page of reads.", json!({
                 "at": "2026-11-20T12:05:00.123456Z", "credential_id": "cred_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
                 "address": "203.0.113.7", "vouchers": 1, "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
             })),
-        describe(operations::CANCEL_ORDER, "Returns all vouchers and refunds the whole order to the wallet. An order can be cancelled while none of its codes \
-             was retrieved, within the agreed cancellation period (24 hours by default), and before its first voucher expires. \
-             Vouchers that were bought for the order must also be of a returnable product. A repeated call returns the same \
-             result.")
+        describe(operations::CANCEL_ORDER, "Returns all vouchers and refunds the whole order to the \
+            wallet. An order can be cancelled while none of its codes was retrieved, within the agreed \
+            cancellation period (24 hours by default), and before its first voucher expires. Vouchers that \
+            were bought for the order must also be of a returnable product. A repeated call returns the \
+            same result.")
             .optional_json_body(json!({ "reason": "ordered twice" }))
             .ok("The refunded order.",
             cancelled_order()),

@@ -8,8 +8,8 @@ use crate::openapi::Operation;
 
 pub(super) fn reconciliation() -> [Operation; reconciliation::OPERATIONS.len()] {
     [
-        describe(reconciliation::GET_RECONCILIATION, "Preview: **planned and subject to change**. Returns the result of comparing the vouchers bought for your orders \
-             with the vendors' records.")
+        describe(reconciliation::GET_RECONCILIATION, "Preview: **planned and subject to change**. Returns \
+            the result of comparing the vouchers bought for your orders with the vendors' records.")
             .ok("The reconciliation of the day.", json!({
                 "date": "2026-11-20",
                 "summary": { "orders_total": 12, "vouchers_allocated": 40, "matched": 39, "drifted": 1, "unmatched": 0 },

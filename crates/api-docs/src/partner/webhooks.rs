@@ -14,38 +14,45 @@ const SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 
 pub(super) fn webhooks() -> Vec<Operation> {
     vec![
-        describe(operations::LIST_EVENTS, "Lists all your events of the last 30 days, oldest first and without gaps. To catch up after an outage, pass the last \
-             event that you processed as `after`. A page by `event` reads up to 1,000 events, and may be empty although `has_more` is true.")
-            .header_parameter("Prefer", "`wait=N`, up to 30 seconds: if the page is empty, the server responds as soon as an event follows, or after N seconds.",
+        describe(operations::LIST_EVENTS, "Lists all your events of the last 30 days, oldest first and \
+            without gaps. To catch up after an outage, pass the last event that you processed as `after`. \
+            A page by `event` reads up to 1,000 events, and may be empty although `has_more` is true.")
+            .header_parameter("Prefer", "`wait=N`, up to 30 seconds: if the page is empty, the server \
+                responds as soon as an event follows, or after N seconds.",
             text("wait=20"))
             .list("A page of events.", sample(EventKind::OrderDelivered))
             .with_header(ResponseHeader::PreferenceApplied),
         describe(operations::GET_EVENT, "Returns an event of the last 30 days, as it was delivered.")
             .ok("The event.", sample(EventKind::OrderDelivered)),
-        describe(operations::LIST_WEBHOOKS, "Lists your endpoints, oldest first, with their status and the time of the next delivery attempt.")
+        describe(operations::LIST_WEBHOOKS, "Lists your endpoints, oldest first, with their status and the \
+            time of the next delivery attempt.")
             .list("A page of endpoints.", webhook(None)),
-        describe(operations::PUT_WEBHOOK, "Updates the endpoint with the given `webhook_id`, or the one with this `url`; otherwise registers a new endpoint. A \
-             new endpoint receives events from then on. Its signing secret is returned only once. A `url` with another scheme, host or port \
-             replaces the secret: the response has the new one, and no other secret signs what goes there.")
+        describe(operations::PUT_WEBHOOK, "Updates the endpoint with the given `webhook_id`, or the one \
+            with this `url`; otherwise registers a new endpoint. A new endpoint receives events from then \
+            on. Its signing secret is returned only once. A `url` with another scheme, host or port \
+            replaces the secret: the response has the new one, and no other secret signs what goes there.")
             .json_body(json!({ "url": "https://shop.example/vouchsafe", "events": ["order.delivered", "order.refunded"] }))
             .responses([(201, "Registered. Store the secret: it is not returned again.",
-            webhook(Some(SECRET))), (200, "Updated. `secret` is present if `url` has another scheme, host or port than before.", webhook(None))]),
+            webhook(Some(SECRET))), (200, "Updated. `secret` is present if `url` has another scheme, host \
+                or port than before.", webhook(None))]),
         describe(operations::GET_WEBHOOK, "Returns an endpoint with its status and the time of the next delivery attempt.")
             .ok("The endpoint.", webhook(None)),
-        describe(operations::LIST_WEBHOOK_DELIVERIES, "Lists every attempt to deliver an event to the endpoint within the last 30 days, successful ones too, newest first. An \
-             attempt appears about a second after its end. Test events are not listed.")
+        describe(operations::LIST_WEBHOOK_DELIVERIES, "Lists every attempt to deliver an event to the \
+            endpoint within the last 30 days, successful ones too, newest first. An attempt appears about \
+            a second after its end. Test events are not listed.")
             .list("A page of attempts.", attempt()),
         describe(operations::DELETE_WEBHOOK, "Stops all deliveries to the endpoint. Undelivered events remain in the event feed.")
             .no_content("Deleted."),
-        describe(operations::ROTATE_WEBHOOK, "Creates a new signing secret, returned only once. During the overlap every delivery carries two signatures, first \
-             that of the new secret.")
+        describe(operations::ROTATE_WEBHOOK, "Creates a new signing secret, returned only once. During the \
+            overlap every delivery carries two signatures, first that of the new secret.")
             .optional_json_body(json!({ "overlap_seconds": 3600 }))
             .ok("The endpoint with its new secret.",
             webhook(Some(SECRET))),
-        describe(operations::TEST_WEBHOOK, "Sends a sample event with the header `X-Vouchsafe-Test: true` and returns the result. The event is not added to the \
-             feed. Production sends it once. The sandbox first sends it with an invalid signature, which your endpoint must \
-             reject with a 4xx, and after an accepted delivery sends it again, which your endpoint must accept with a 2xx. Both \
-             are certification checks.")
+        describe(operations::TEST_WEBHOOK, "Sends a sample event with the header `X-Vouchsafe-Test: true` \
+            and returns the result. The event is not added to the feed. Production sends it once. The \
+            sandbox first sends it with an invalid signature, which your endpoint must reject with a 4xx, \
+            and after an accepted delivery sends it again, which your endpoint must accept with a 2xx. \
+            Both are certification checks.")
             .optional_json_body(json!({ "event": "order.delivered" }))
             .ok("Result of the test.", json!({
                 "event_id": EVENT_ID, "event": "order.delivered", "delivered": true, "status": 204, "fault": null,
@@ -53,13 +60,13 @@ pub(super) fn webhooks() -> Vec<Operation> {
                 "wrong_signature": { "passed": true, "status": 401, "fault": null, "latency_ms": 11 },
                 "duplicate": { "passed": true, "status": 204, "fault": null, "latency_ms": 9 },
             })),
-        describe(operations::RETRY_WEBHOOK, "Attempts every delivery that waits for this endpoint now instead of at its next attempt. Use it when your receiver \
-             works again. The retry schedule and the 24 hours of each delivery stay as they are. A disabled endpoint receives its \
-             deliveries once it is enabled.")
+        describe(operations::RETRY_WEBHOOK, "Attempts every delivery that waits for this endpoint now \
+            instead of at its next attempt. Use it when your receiver works again. The retry schedule and \
+            the 24 hours of each delivery stay as they are. A disabled endpoint receives its deliveries \
+            once it is enabled.")
             .accepted("The deliveries are attempted from now on.", webhook(None)),
-        describe(operations::REPLAY_WEBHOOK, "Delivers one event, or the events of a time range that match the endpoint's filter, again. The \
-             deliveries are retried \
-             for 24 hours from now.")
+        describe(operations::REPLAY_WEBHOOK, "Delivers one event, or the events of a time range that match \
+            the endpoint's filter, again. The deliveries are retried for 24 hours from now.")
             .json_body(json!({ "event_id": EVENT_ID }))
             .accepted("The events are queued for delivery.", json!({ "replayed": 1 })),
     ]

@@ -116,8 +116,8 @@ pub(super) static PAGES: [Page; 3] = [
                     .hint("CSV with a header of code, pin, serial, url and expiry, or NDJSON (.ndjson, .jsonl), of any size."),
             ])
             .note(
-                "Can be repeated: no voucher is imported twice. Codes are encrypted while the file arrives, and not shown. Lines that are \
-                 rejected are listed; the others are imported.",
+                "Can be repeated: no voucher is imported twice. Codes are encrypted while the file \
+                 arrives, and not shown. Lines that are rejected are listed; the others are imported.",
             )
             .shows("Vouchers were imported"),
             Action::new("void", "Void vouchers", stock::VOID_STOCK)

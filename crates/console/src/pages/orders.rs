@@ -178,7 +178,8 @@ pub(super) static PAGES: [Page; 3] = [
                     "Deliveries that failed, wait or were replayed",
                     target(webhooks::LIST_DELIVERIES).query("order_id={order_id}&limit=20"),
                     "/deliveries?order_id={order_id}",
-                    "No attempt has failed, and none was replayed. Events that were not attempted yet are in the backlog of the endpoints.",
+                    "No attempt has failed, and none was replayed. Events that were not attempted yet are \
+                     in the backlog of the endpoints.",
                 )
                 .columns(&[
                     col("Delivery", "delivery_id"),

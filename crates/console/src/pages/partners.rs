@@ -129,7 +129,8 @@ const ACTIONS: &[Action] = &[
     change(
         "approval-rule",
         "Change the approval rule",
-        &[Input::field("approval_rule", "Approval rule").hint("Which orders wait for an operator. Not set: none.")],
+        &[Input::field("approval_rule", "Approval rule")
+            .hint("Which orders wait for an operator. Not set: none.")],
     ),
     // Its own form for the same reason.
     change(
@@ -156,7 +157,10 @@ const ACTIONS: &[Action] = &[
     change(
         "suspend",
         "Suspend",
-        &[Input::field("codes_blocked", "Also block reads of codes that it has paid for")],
+        &[Input::field(
+            "codes_blocked",
+            "Also block reads of codes that it has paid for",
+        )],
     )
     .fixed(&[("suspended", "true")])
     .when(|partner| !is_suspended(partner))
@@ -166,15 +170,21 @@ const ACTIONS: &[Action] = &[
         .fixed(&[("suspended", "false"), ("codes_blocked", "false")])
         .when(is_suspended)
         .done("The partner is no longer suspended."),
-    Action::new("restart-certification",
-        "Start certification over", partners::RESTART_CERTIFICATION)
+    Action::new(
+        "restart-certification",
+        "Start certification over",
+        partners::RESTART_CERTIFICATION,
+    )
     .note("Discards the observations of the sandbox.")
     .done("The observations were discarded."),
     Action::new("erase", "Erase personal data", partners::ERASE_PARTNER)
         .inputs(&[REASON])
         .dangerous()
-        .note("References, metadata, destinations and reasons of its closed orders and decided payouts are removed for ever. Amounts, vouchers and \
-               the audit trail stay. An order or payout that is still open is left out.")
+        .note(
+            "References, metadata, destinations and reasons of its closed orders and decided payouts are \
+            removed for ever. Amounts, vouchers and the audit trail stay. An order or payout that is still \
+            open is left out.",
+        )
         .done("Personal data was erased. If the partner has many orders, repeat it until nothing is left."),
 ];
 

@@ -89,8 +89,8 @@ impl Migrations {
             })
     }
 
-    /// Finds a migration of this program that the database has run with another text. The first one differs in a
-    /// database that a version before the baseline has set up.
+    /// Finds a migration of this program that the database has run with another text. The first one differs
+    /// in a database that a version before the baseline has set up.
     pub(super) fn find_changed(&self, applied: &AppliedMigrations) -> Option<SchemaMismatch> {
         let changed = applied.0.iter().find(|(version, checksum)| {
             let mut migrations = self.0.iter();

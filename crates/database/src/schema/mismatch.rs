@@ -7,8 +7,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaMismatch {
     #[error(
-        "the database lacks migration {0}: run `vouchsafe migrate` of this version, {this}, before `vouchsafe serve`, or serve with an \
-         earlier version", this = VERSION
+        "the database lacks migration {0}: run `vouchsafe migrate` of this version, {this}, before \
+         `vouchsafe serve`, or serve with an earlier version", this = VERSION
     )]
     MissingMigration(i64),
     /// A migration has removed what this program uses.
@@ -22,14 +22,15 @@ pub enum SchemaMismatch {
         newest: i64,
     },
     #[error(
-        "the database was set up by a version before 1.0.0-rc.1, and later versions do not migrate it: serve it with the version that set it \
-         up, or let this one begin with an empty database"
+        "the database was set up by a version before 1.0.0-rc.1, and later versions do not migrate it: \
+         serve it with the version that set it up, or let this one begin with an empty database"
     )]
     BeforeBaseline,
     #[error("migration {0} of the database differs from this program's: run a released version")]
     ChangedMigration(i64),
     #[error(
-        "the database lacks the function {0}, or has another text of it: run `vouchsafe migrate` of this version before `vouchsafe serve`"
+        "the database lacks the function {0}, or has another text of it: run `vouchsafe migrate` of this \
+         version before `vouchsafe serve`"
     )]
     Function(String),
     #[error(

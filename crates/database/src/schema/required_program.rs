@@ -1,7 +1,8 @@
 //! The oldest program that can use the schema, and the nodes that run older ones.
 //!
-//! A migration that removes something first requires the programs that no longer use it. A node registers and then reads the requirement;
-//! the requirement is written under a lock of the table of nodes. So either the node reads it, or the migration finds the node.
+//! A migration that removes something first requires the programs that no longer use it. A node registers and
+//! then reads the requirement; the requirement is written under a lock of the table of nodes. So either the
+//! node reads it, or the migration finds the node.
 
 use std::fmt;
 
@@ -23,7 +24,8 @@ impl fmt::Display for DeferredMigration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "migration {} removes what these nodes use: {}; upgrade them to version {} or a later one, and run `vouchsafe migrate` again",
+            "migration {} removes what these nodes use: {}; upgrade them to version {} or a later one, and \
+             run `vouchsafe migrate` again",
             self.migration,
             self.nodes.join(", "),
             self.required.version

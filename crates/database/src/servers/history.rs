@@ -14,8 +14,8 @@ const STATUS: &str = "SELECT pg_is_in_recovery() AS is_in_recovery,
                               END AS timeline
                         FROM pg_control_system()";
 
-/// Whether a commit on a connection of this kind, which may have been given up since, waits for a standby. The client's end does not end
-/// the wait.
+/// Whether a commit on a connection of this kind, which may have been given up since, waits for a standby.
+/// The client's end does not end the wait.
 const HAS_WAITING_COMMIT: &str = "SELECT EXISTS (
         SELECT
           FROM pg_stat_activity AS a
@@ -116,7 +116,8 @@ impl Continuity {
 }
 
 impl History {
-    /// Whether the server was promoted after the other one was the primary: that one must not be used any more.
+    /// Whether the server was promoted after the other one was the primary: that one must not be used any
+    /// more.
     pub(super) const fn succeeds(self, other: Self) -> bool {
         self.system_identifier == other.system_identifier && self.timeline > other.timeline
     }

@@ -23,9 +23,9 @@ pub(super) struct FoundPrimary {
     pub(super) connection: PgConnection,
 }
 
-/// Asks all servers at once. A successor of the `known` primary is taken as soon as it answers, else the known one
-/// itself. Without one, the server with the highest timeline is taken once all have answered: a former primary
-/// that was not shut down has a lower one.
+/// Asks all servers at once. A successor of the `known` primary is taken as soon as it answers, else the
+/// known one itself. Without one, the server with the highest timeline is taken once all have answered: a
+/// former primary that was not shut down has a lower one.
 pub(super) async fn search(
     options: &[PgConnectOptions],
     known: Option<(usize, History)>,
@@ -80,8 +80,8 @@ pub(super) async fn search(
     found.ok_or_else(|| no_primary(options, failures))
 }
 
-/// Asks the servers other than the known primary, which still answers, for its successor: a primary that was cut off from the tool
-/// that promotes does not know that it has one.
+/// Asks the servers other than the known primary, which still answers, for its successor: a primary that was
+/// cut off from the tool that promotes does not know that it has one.
 pub(super) async fn find_successor(
     options: &[PgConnectOptions],
     (known, history): (usize, History),

@@ -22,8 +22,9 @@ impl RequestHash {
         Self(hex::encode(fingerprint.0))
     }
 
-    /// The hash of a request with a wrong signature: its method, its path, its signature headers and its body. `None` without a
-    /// signature: such a request says nothing about how the client signs, and two of them would be the same request for all time.
+    /// The hash of a request with a wrong signature: its method, its path, its signature headers and its
+    /// body. `None` without a signature: such a request says nothing about how the client signs, and two of
+    /// them would be the same request for all time.
     #[must_use]
     pub fn from_signed_request<'a>(
         method: &str,
@@ -58,7 +59,8 @@ pub enum ObservationKind {
     AllCodesFetched { order_id: OrderId },
     /// A partially delivered order was completed. Derived for the evaluation, never stored.
     OrderDelivered { order_id: OrderId },
-    /// All checks were passed, for the first time. Stored, because the trials that show it are deleted as newer ones arrive.
+    /// All checks were passed, for the first time. Stored, because the trials that show it are deleted as
+    /// newer ones arrive.
     CertificationPassed,
     /// A response had status 429.
     RateLimited {

@@ -65,7 +65,8 @@ pub struct LoggedAttempt {
     /// Why there was no response; null if there was one.
     #[schema(required)]
     pub fault: Option<DeliveryFault>,
-    /// The first 256 bytes of the response body of a failed attempt; otherwise empty. Control characters are replaced by spaces.
+    /// The first 256 bytes of the response body of a failed attempt; otherwise empty. Control characters are
+    /// replaced by spaces.
     pub answer: String,
     /// Time at which the delivery was due for its next attempt; null if this was the last.
     #[serde(with = "crate::timestamp::option")]

@@ -43,7 +43,8 @@ pub struct DeliveryFilter {
     pub state: Option<DeliveryState>,
 }
 
-/// A delivery that failed, waits behind a failed one, or is replayed. A delivery without failures has no entry.
+/// A delivery that failed, waits behind a failed one, or is replayed. A delivery without failures has no
+/// entry.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[schema(as = Delivery)]
 pub struct DeliveryView {

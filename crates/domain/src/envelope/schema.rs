@@ -8,8 +8,8 @@ use utoipa::{PartialSchema, ToSchema};
 use super::{Envelope, OrderEventData, VoucherEventData};
 use crate::event_kind::EventKind;
 
-/// An event of any kind. It is one object and no union of the kinds: a client generated from a union fails on a kind that was added
-/// later.
+/// An event of any kind. It is one object and no union of the kinds: a client generated from a union fails on
+/// a kind that was added later.
 #[derive(Debug)]
 pub enum Event {}
 
@@ -17,8 +17,8 @@ impl PartialSchema for Event {
     fn schema() -> RefOr<Schema> {
         let mut schema = object(Envelope::schema());
         schema.description = Some(
-            "An event. `event` determines the fields of its `data`, see the schema of each event. Ignore events of types that you do not \
-             know."
+            "An event. `event` determines the fields of its `data`, see the schema of each event. Ignore \
+             events of types that you do not know."
                 .to_owned(),
         );
         let data = ObjectBuilder::new()

@@ -32,12 +32,13 @@ pub struct OrderFilter {
     #[param(value_type = Option<crate::text_schema::FilterText>, inline, example = "po-1001")]
     #[arg(long)]
     pub reference: Option<String>,
-    /// Filter by a key of the metadata and its value, separated by a colon. Needs `from`, at most a day before `to` or now, or
-    /// `reference`.
+    /// Filter by a key of the metadata and its value, separated by a colon. Needs `from`, at most a day
+    /// before `to` or now, or `reference`.
     #[param(value_type = Option<crate::text_schema::MetadataEntry>, inline)]
     #[arg(long, value_name = "KEY:VALUE")]
     pub metadata: Option<MetadataFilter>,
-    /// Filter by the last change, inclusive: a date (midnight UTC) or an RFC 3339 time of the last seven days.
+    /// Filter by the last change, inclusive: a date (midnight UTC) or an RFC 3339 time of the last seven
+    /// days.
     #[serde(default, with = "crate::period::bound")]
     #[param(value_type = Option<crate::text_schema::DateOrTime>, inline)]
     #[arg(long, value_name = "TIME", value_parser = crate::period::time_option::parse_time)]

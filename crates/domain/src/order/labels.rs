@@ -25,8 +25,8 @@ labels! {
 }
 
 impl OrderStatus {
-    /// Whether an order can change from this status to `next` in one step (contract §4). A delivered order from which an
-    /// operator revokes a part becomes partially delivered.
+    /// Whether an order can change from this status to `next` in one step (contract §4). A delivered order
+    /// from which an operator revokes a part becomes partially delivered.
     #[must_use]
     pub const fn can_become(self, next: Self) -> bool {
         match (self, next) {

@@ -1,4 +1,5 @@
-//! Caps of a partner: pending orders, cancellations and spend, and the order rate above which orders wait for approval.
+//! Caps of a partner: pending orders, cancellations and spend, and the order rate above which orders wait for
+//! approval.
 //!
 //! The database, the audit log and the API share the JSON form of these types.
 
@@ -41,8 +42,8 @@ pub struct PartnerCaps {
     pub approval_over: Option<OrderRate>,
 }
 
-/// An order rate. An order exceeds it if it is more than the `orders`-th of the last `within_s` seconds, or if it and the orders
-/// before it exceed the `amount` of their currency.
+/// An order rate. An order exceeds it if it is more than the `orders`-th of the last `within_s` seconds, or
+/// if it and the orders before it exceed the `amount` of their currency.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OrderRate {
@@ -69,7 +70,8 @@ impl PartnerCaps {
         *self == Self::default()
     }
 
-    /// These caps with those of `defaults` that they lack, amounts by currency. Without any they exempt from the defaults, too.
+    /// These caps with those of `defaults` that they lack, amounts by currency. Without any they exempt from
+    /// the defaults, too.
     #[must_use]
     pub fn or(&self, defaults: &Self) -> Self {
         if self.is_empty() {

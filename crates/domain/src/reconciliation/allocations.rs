@@ -51,7 +51,8 @@ pub struct DayAllocations {
 }
 
 impl BatchAllocations {
-    /// Derives `records` from the counts. `has_records`: the vendor lists its sales, or its records of the day were uploaded.
+    /// Derives `records` from the counts. `has_records`: the vendor lists its sales, or its records of the
+    /// day were uploaded.
     #[must_use]
     pub fn with_records(self, has_records: bool) -> Self {
         let compared = self.matched + self.drifted + self.unmatched;

@@ -1,9 +1,9 @@
 //! Time span of our purchases that the vendor records of a day must contain.
 //!
-//! The vendor's clock and ours differ: a voucher sold at 23:59:59 may be recorded here at 00:00:01. The span of a day
-//! therefore ends one hour before the day if the records of the next day are not known yet; purchases of that hour are
-//! compared one day later, with the records of both days. Spans of adjacent days meet, in whatever order they were
-//! compared, so that each voucher is due once.
+//! The vendor's clock and ours differ: a voucher sold at 23:59:59 may be recorded here at 00:00:01. The span
+//! of a day therefore ends one hour before the day if the records of the next day are not known yet;
+//! purchases of that hour are compared one day later, with the records of both days. Spans of adjacent days
+//! meet, in whatever order they were compared, so that each voucher is due once.
 
 use time::{Date, Duration, OffsetDateTime, Time};
 

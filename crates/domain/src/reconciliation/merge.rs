@@ -9,8 +9,8 @@
 //! | present, not due | absent | none: it belongs to another day |
 //! | absent | present | [`DriftKind::Unknown`] |
 //!
-//! Pure and stateless: both streams ascend by the bytes of the reference, and the caller holds one entry of each. A
-//! record matches one of our vouchers; a second voucher with the same reference has no match.
+//! Pure and stateless: both streams ascend by the bytes of the reference, and the caller holds one entry of
+//! each. A record matches one of our vouchers; a second voucher with the same reference has no match.
 
 use std::cmp::Ordering;
 

@@ -1,7 +1,7 @@
 //! Reconciliation of our vouchers with a vendor's records.
 //!
-//! A voucher is identified by its vendor's reference, which is permanent and not secret. Codes are neither requested
-//! nor compared: no type here can hold one.
+//! A voucher is identified by its vendor's reference, which is permanent and not secret. Codes are neither
+//! requested nor compared: no type here can hold one.
 
 pub mod allocations;
 pub mod day;
@@ -33,7 +33,8 @@ pub struct OwnVoucher {
     /// The vendor's id of the voucher.
     pub reference: String,
     pub terms: VoucherTerms,
-    /// Whether the records of the day must contain it: bought in the day's span, and in no other day's records.
+    /// Whether the records of the day must contain it: bought in the day's span, and in no other day's
+    /// records.
     pub due: bool,
 }
 

@@ -51,7 +51,8 @@ impl ReconciliationSummary {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReconciliationResult {
     pub source: RecordsSource,
-    /// Not later than the request of the records. If the day was not over then, the comparison covers a part of it.
+    /// Not later than the request of the records. If the day was not over then, the comparison covers a part
+    /// of it.
     pub started_at: OffsetDateTime,
     pub generated_at: OffsetDateTime,
     /// Number of the vendor's records.

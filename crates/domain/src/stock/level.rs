@@ -51,8 +51,9 @@ pub struct RecentSales {
 }
 
 impl StockLevel {
-    /// The sales since `baseline`, which is a week old or, for a SKU that is measured for a shorter time, younger. The rate counts
-    /// at least a day, so that the sales of an hour are not taken for those of each hour.
+    /// The sales since `baseline`, which is a week old or, for a SKU that is measured for a shorter time,
+    /// younger. The rate counts at least a day, so that the sales of an hour are not taken for those of each
+    /// hour.
     #[must_use]
     pub fn sales_since(&self, baseline: SoldBaseline, now: OffsetDateTime) -> RecentSales {
         let sold = (self.sold - baseline.sold).max(0);

@@ -1,4 +1,5 @@
-//! Fuzz targets: what a vendor responds. A vendor can be wrong or compromised; its response never panics, and no error quotes it.
+//! Fuzz targets: what a vendor responds. A vendor can be wrong or compromised; its response never panics, and
+//! no error quotes it.
 
 use time::macros::{date, datetime};
 use uuid::Uuid;

@@ -55,8 +55,8 @@ pub struct Timeouts {
 }
 
 impl Default for Timeouts {
-    /// Vendors may issue vouchers at their own suppliers during the call, so a response may take long; connecting may
-    /// not.
+    /// Vendors may issue vouchers at their own suppliers during the call, so a response may take long;
+    /// connecting may not.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(5),
@@ -118,7 +118,8 @@ impl HttpVendor {
         };
         let mut builder = vouchsafe_http_client::client_builder(url.as_str())?;
         if let Some(guard) = guard(config.network) {
-            // A URL that was stored before the setting is refused here, and a host with a private address at each connection.
+            // A URL that was stored before the setting is refused here, and a host with a private address at
+            // each connection.
             guard.policy().parse(url.as_str())?;
             builder = builder.dns_resolver(Arc::new(guard));
         }

@@ -1,7 +1,7 @@
 //! Parsing and validation of a purchase response.
 //!
-//! The vouchers of a response are accepted all or none. The error of an invalid response names the voucher and the
-//! field, never their content.
+//! The vouchers of a response are accepted all or none. The error of an invalid response names the voucher
+//! and the field, never their content.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -167,7 +167,8 @@ impl VoucherBody<'_> {
             serial: self.serial.as_deref(),
             url: self.url.as_deref(),
         };
-        // Only what is no code of any brand: unlike an import, no operator can confirm that the codes look so.
+        // Only what is no code of any brand: unlike an import, no operator can confirm that the codes look
+        // so.
         let texts = [Some(parts.code), parts.pin];
         let damaged = texts.into_iter().flatten().filter_map(Damage::find);
         if let Some(damage) = damaged.into_iter().find(|damage| damage.is_certain()) {

@@ -1,7 +1,7 @@
 //! Interpretation of HTTP statuses: whether a call bought something.
 //!
-//! Only an error body of the protocol is conclusive. A status that a proxy could have sent is conclusive only if it
-//! implies that the request was not forwarded.
+//! Only an error body of the protocol is conclusive. A status that a proxy could have sent is conclusive only
+//! if it implies that the request was not forwarded.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -17,7 +17,8 @@ pub(super) enum CallKind {
 }
 
 impl CallKind {
-    /// The failure of a call that had no effect. A poll without a response leaves the purchase's outcome unknown.
+    /// The failure of a call that had no effect. A poll without a response leaves the purchase's outcome
+    /// unknown.
     pub(super) const fn not_now(self, reason: FailureReason, retry_after: Option<Duration>) -> VendorFailure {
         match self {
             Self::Buy => VendorFailure::RetryLater { reason, retry_after },
@@ -83,8 +84,8 @@ pub(super) fn failure_for_status(
     }
 }
 
-/// The reason if the failure counts for the circuit breaker: unreachable, no timely response, or a server error. A
-/// refusal does not count.
+/// The reason if the failure counts for the circuit breaker: unreachable, no timely response, or a server
+/// error. A refusal does not count.
 pub(super) const fn outage_reason(failure: &VendorFailure) -> Option<FailureReason> {
     match failure {
         VendorFailure::RetryLater { reason, .. } | VendorFailure::Unknown { reason, .. } => match reason {

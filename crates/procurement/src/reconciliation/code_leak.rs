@@ -1,7 +1,7 @@
 //! Detection of voucher codes used as references in vendor records.
 //!
-//! References are stored and shown, codes must not be. The code index finds codes among the references, with and without a
-//! PIN. A code that shares its text with an earlier one is found by that one.
+//! References are stored and shown, codes must not be. The code index finds codes among the references, with
+//! and without a PIN. A code that shares its text with an earlier one is found by that one.
 
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::reconciliation::RecordLine;

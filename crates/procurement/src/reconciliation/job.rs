@@ -1,7 +1,7 @@
 //! Reconciliation job: fetches the vendor records of due days and compares them with our vouchers.
 //!
-//! The database decides which day is due and which node claims it. A day's records are compared completely or not at
-//! all: any failure is stored with the day, logged and counted, and the day is retried later.
+//! The database decides which day is due and which node claims it. A day's records are compared completely or
+//! not at all: any failure is stored with the day, logged and counted, and the day is retried later.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -40,7 +40,8 @@ const METRICS_INTERVAL: Duration = Duration::from_secs(10);
 /// Delay after a failed count of allocations.
 const COUNT_RETRY_DELAY: Duration = Duration::from_secs(60);
 
-/// Vendors that a node reconciles concurrently: each has its own connection, and sorts on the database's disk.
+/// Vendors that a node reconciles concurrently: each has its own connection, and sorts on the database's
+/// disk.
 const MAX_CONCURRENT: usize = 2;
 
 /// Pages buffered while the database imports one, so that the vendor and the database work concurrently.

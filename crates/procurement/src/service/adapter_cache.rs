@@ -1,7 +1,7 @@
 //! Cache of vendor adapters, by vendor and configuration.
 //!
-//! The configuration is read for every call, so a change applies to the next one. While it is unchanged the adapter is
-//! reused, because it holds the vendor's circuit breaker.
+//! The configuration is read for every call, so a change applies to the next one. While it is unchanged the
+//! adapter is reused, because it holds the vendor's circuit breaker.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -52,8 +52,8 @@ impl AdapterCache {
 }
 
 impl ProcurementService {
-    /// The circuit of a vendor on this node; `None` if the vendor has no server, or this node has not called it since its start or
-    /// the vendor's last change.
+    /// The circuit of a vendor on this node; `None` if the vendor has no server, or this node has not called
+    /// it since its start or the vendor's last change.
     #[must_use]
     pub fn circuit(&self, vendor: &Vendor) -> Option<Circuit> {
         let adapter = self.adapters.find(vendor)?;

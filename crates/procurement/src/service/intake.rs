@@ -1,7 +1,8 @@
 //! Import of purchased vouchers into stock: encrypted, and reserved for the purchase.
 //!
-//! A code of a brand is stored once, ever (a code and PIN, if the product's vouchers are identified by both). A voucher whose
-//! code was sold before, to us or under another purchase, is reported to operators by the vendor's reference and never sold.
+//! A code of a brand is stored once, ever (a code and PIN, if the product's vouchers are identified by both).
+//! A voucher whose code was sold before, to us or under another purchase, is reported to operators by the
+//! vendor's reference and never sold.
 
 use std::collections::HashSet;
 
@@ -28,8 +29,8 @@ pub(super) enum IntakeError {
 }
 
 impl ProcurementService {
-    /// Imports the vouchers that are new, reserved for the order. Returns the vendor's references of those whose codes
-    /// were sold before.
+    /// Imports the vouchers that are new, reserved for the order. Returns the vendor's references of those
+    /// whose codes were sold before.
     pub(super) async fn import_vouchers(
         &self,
         request: &BuyRequest,

@@ -7,8 +7,8 @@
 //! | `response_mapping` | vendor responses to purchase updates |
 //! | `intake` | import of purchased vouchers into stock |
 //!
-//! A code goes from the adapter into the vault and nowhere else. Each write runs in a task of its own, so that a
-//! cancelled caller does not interrupt it.
+//! A code goes from the adapter into the vault and nowhere else. Each write runs in a task of its own, so
+//! that a cancelled caller does not interrupt it.
 
 mod adapter_cache;
 mod intake;
@@ -46,8 +46,8 @@ use crate::metrics::VendorMetrics;
 use crate::mock::MockVendor;
 use crate::{PurchaseResult, VendorAdapter, VendorFailure};
 
-/// How long a SKU counts as out of stock at a vendor: as long as an order would wait in vain at worst, and short enough
-/// that a restocked vendor is used again soon.
+/// How long a SKU counts as out of stock at a vendor: as long as an order would wait in vain at worst, and
+/// short enough that a restocked vendor is used again soon.
 const OUT_OF_STOCK_TTL: Duration = Duration::from_secs(300);
 
 pub struct ProcurementService {

@@ -7,8 +7,8 @@ use vouchsafe_store::PurchaseUpdate;
 
 use crate::{PurchaseResult, Shortfall, VendorFailure};
 
-/// The update to store and the engine's remainder. `quarantined` are the references of vouchers whose codes were sold
-/// before.
+/// The update to store and the engine's remainder. `quarantined` are the references of vouchers whose codes
+/// were sold before.
 pub(super) fn map_response(
     key: PurchaseKey,
     response: Result<PurchaseResult, VendorFailure>,

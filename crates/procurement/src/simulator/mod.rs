@@ -1,8 +1,8 @@
 //! `vouchsafe vendor-simulator`: a server that implements the vendor protocol, with faults on demand.
 //!
-//! It is not part of the service. It sells fake vouchers to clients that present its credential, never twice under a
-//! key, and keeps its records in memory until it ends. The product id (`sim-FAULT`) or the settings select the faults
-//! ([`faults`]).
+//! It is not part of the service. It sells fake vouchers to clients that present its credential, never twice
+//! under a key, and keeps its records in memory until it ends. The product id (`sim-FAULT`) or the settings
+//! select the faults ([`faults`]).
 
 pub mod faults;
 mod ledger;

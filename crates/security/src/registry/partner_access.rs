@@ -13,7 +13,8 @@ use vouchsafe_domain::scope::Scope;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartnerStatus {
     Active,
-    /// Suspended by an operator. The codes that it has paid for stay readable unless the operator blocks those too.
+    /// Suspended by an operator. The codes that it has paid for stay readable unless the operator blocks
+    /// those too.
     Suspended {
         codes_blocked: bool,
     },
@@ -47,7 +48,8 @@ pub struct PartnerAccess {
     pub cancel_window_s: u32,
     /// When an order needs an operator's approval; `None` is never.
     pub approval_rule: Option<Arc<ApprovalRule>>,
-    /// The partner's own caps; `None` leaves them to the settings, and empty ones exempt the partner from all.
+    /// The partner's own caps; `None` leaves them to the settings, and empty ones exempt the partner from
+    /// all.
     pub caps: Option<Arc<PartnerCaps>>,
 }
 

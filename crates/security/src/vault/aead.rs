@@ -1,7 +1,7 @@
 //! AES-256-GCM with associated data.
 //!
-//! The associated data is not stored with the ciphertext: decryption with other data fails. Nonces are random, used
-//! once and generated here; callers never pass one.
+//! The associated data is not stored with the ciphertext: decryption with other data fails. Nonces are
+//! random, used once and generated here; callers never pass one.
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};

@@ -1,13 +1,14 @@
 //! Blind index: keyed hash for detecting duplicate codes.
 //!
-//! Two HMACs are stored with the encrypted code, each under a unique index, so that the database rejects a duplicate
-//! without knowing the code: the blind index of brand, code and PIN, and the code index of brand and code, which finds
-//! the same code with another PIN. The key never changes; beyond this it derives the keys of the audit checkpoints, of request
-//! fingerprints and of the rows that grant access. The brand is compared trimmed and
-//! without regard to case. Brand, code and PIN are identifiers: another spelling that looks the same has the same index.
+//! Two HMACs are stored with the encrypted code, each under a unique index, so that the database rejects a
+//! duplicate without knowing the code: the blind index of brand, code and PIN, and the code index of brand
+//! and code, which finds the same code with another PIN. The key never changes; beyond this it derives the
+//! keys of the audit checkpoints, of request fingerprints and of the rows that grant access. The brand is
+//! compared trimmed and without regard to case. Brand, code and PIN are identifiers: another spelling that
+//! looks the same has the same index.
 //!
-//! An attacker with both the key and the index could find short codes by trying them all. The key is therefore stored
-//! wrapped like the data keys, and the index is never shown.
+//! An attacker with both the key and the index could find short codes by trying them all. The key is
+//! therefore stored wrapped like the data keys, and the index is never shown.
 
 use std::borrow::Cow;
 
@@ -20,8 +21,8 @@ use super::checkpoint_key::CheckpointKey;
 use super::code::VoucherCode;
 use crate::secret::{hidden, keyed_hash};
 
-/// Begins the message of a code index. No brand is as long, so the message differs from that of every blind index, also
-/// of a code without a PIN.
+/// Begins the message of a code index. No brand is as long, so the message differs from that of every blind
+/// index, also of a code without a PIN.
 const CODE_INDEX_PREFIX: [u8; 8] = [0xff; 8];
 
 /// The keyed hash of a code of a brand, 32 bytes.
@@ -49,8 +50,8 @@ impl BlindIndexKey {
         CheckpointKey::new(*self.derive(b"vouchsafe audit checkpoint v1"))
     }
 
-    /// Index of brand, code and PIN. Brand and code are prefixed with their lengths and the PIN comes last, so that the
-    /// parts cannot run into each other.
+    /// Index of brand, code and PIN. Brand and code are prefixed with their lengths and the PIN comes last,
+    /// so that the parts cannot run into each other.
     pub(super) fn compute(&self, scope: CodeScope<'_>, code: &VoucherCode) -> BlindIndex {
         let [code, pin] = code.identity();
         self.hash(&[], scope, code, pin)

@@ -32,7 +32,8 @@ impl CheckpointKey {
     }
 
     fn message(&self, number: i64, at: OffsetDateTime, hash: &str) -> Hmac<Sha256> {
-        // Numbers of fixed length come first, so that the parts cannot run into each other. Postgres stores microseconds.
+        // Numbers of fixed length come first, so that the parts cannot run into each other. Postgres stores
+        // microseconds.
         let micros = at.unix_timestamp_nanos() / 1_000;
         keyed_hash(&*self.0)
             .chain_update(number.to_be_bytes())

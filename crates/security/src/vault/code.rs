@@ -1,8 +1,8 @@
 //! Voucher code in plaintext.
 //!
-//! Each text is an identifier (`vouchsafe_domain::identifier`) of bounded length, so that a code has one spelling. The type has
-//! no `Serialize` and no `==`, its `Debug` output is redacted, and it is wiped when dropped; only the retrieval
-//! endpoint reads its parts for a response.
+//! Each text is an identifier (`vouchsafe_domain::identifier`) of bounded length, so that a code has one
+//! spelling. The type has no `Serialize` and no `==`, its `Debug` output is redacted, and it is wiped when
+//! dropped; only the retrieval endpoint reads its parts for a response.
 
 use strum::{IntoStaticStr, VariantArray};
 use url::Url;
@@ -138,8 +138,8 @@ impl VoucherCode {
         bytes
     }
 
-    /// Decodes the output of [`VoucherCode::encode`]. Limits are not checked again: codes encrypted under older limits
-    /// must still decode.
+    /// Decodes the output of [`VoucherCode::encode`]. Limits are not checked again: codes encrypted under
+    /// older limits must still decode.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, UnknownEncoding> {
         let mut rest = bytes.strip_prefix(&[ENCODING_V1]).ok_or(UnknownEncoding)?;
         let mut texts = <[Zeroizing<String>; 4]>::default();
@@ -170,8 +170,8 @@ fn check_length(part: CodePart, text: Zeroizing<String>) -> Result<Zeroizing<Str
     Ok(text)
 }
 
-/// Parses an absolute `http` or `https` URL with a host. The prefix is checked on the text itself: the parser also accepts
-/// `https:example.com` and `https:/example.com`, which not every client does.
+/// Parses an absolute `http` or `https` URL with a host. The prefix is checked on the text itself: the parser
+/// also accepts `https:example.com` and `https:/example.com`, which not every client does.
 fn parse_web_url(text: &str) -> Option<Url> {
     let has_prefix = ["http://", "https://"].iter().any(|prefix| {
         text.get(..prefix.len())

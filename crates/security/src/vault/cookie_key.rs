@@ -19,7 +19,8 @@ mac_key! {
 }
 
 impl CookieKey {
-    /// The text with its HMAC-SHA-256, in characters that a cookie may have. The text stays readable for the browser.
+    /// The text with its HMAC-SHA-256, in characters that a cookie may have. The text stays readable for the
+    /// browser.
     #[must_use]
     pub fn sign(&self, text: &str) -> String {
         let mac = self.0.clone().chain_update(text).finalize().into_bytes();

@@ -1,7 +1,7 @@
 //! Data keys, stored wrapped by a wrapping key: the master key, or a key that never leaves a key manager.
 //!
-//! The wrapping binds a key to its id and purpose, so that a row moved to another id or purpose does not unwrap. A new
-//! wrapping key requires rewrapping these few rows and no code.
+//! The wrapping binds a key to its id and purpose, so that a row moved to another id or purpose does not
+//! unwrap. A new wrapping key requires rewrapping these few rows and no code.
 
 use std::fmt;
 
@@ -31,7 +31,8 @@ impl fmt::Display for KeyId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case", const_into_str, parse_err_ty = UnknownPurpose, parse_err_fn = UnknownPurpose::new)]
 pub enum KeyPurpose {
-    /// Encrypts values that must be read again: codes and vendor credentials, separated by their associated data.
+    /// Encrypts values that must be read again: codes and vendor credentials, separated by their associated
+    /// data.
     Codes,
     /// Keys the blind index. It never changes: under a new key a code could be sold again.
     BlindIndex,
@@ -106,7 +107,8 @@ impl fmt::Debug for WrappedKey {
     }
 }
 
-/// A plaintext data key. `Debug` prints its id and purpose only, it has no `Serialize`, and it is wiped when dropped.
+/// A plaintext data key. `Debug` prints its id and purpose only, it has no `Serialize`, and it is wiped when
+/// dropped.
 pub struct DataKey {
     key_id: KeyId,
     purpose: KeyPurpose,

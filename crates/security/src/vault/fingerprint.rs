@@ -1,7 +1,8 @@
 //! Keyed hash of requests under idempotency keys.
 //!
-//! A body can contain an account number, which an attacker with an unkeyed hash finds by trying them all. The key is derived from
-//! the blind index's key: it is the same on all nodes and never changes, because references of top-ups are compared forever.
+//! A body can contain an account number, which an attacker with an unkeyed hash finds by trying them all. The
+//! key is derived from the blind index's key: it is the same on all nodes and never changes, because
+//! references of top-ups are compared forever.
 
 use hmac::Mac;
 use vouchsafe_domain::idempotency::Fingerprint;

@@ -1,4 +1,5 @@
-//! Keyed hash of the rows that grant access: partners, credentials, operators with their tokens, sessions, links and identities.
+//! Keyed hash of the rows that grant access: partners, credentials, operators with their tokens, sessions,
+//! links and identities.
 //!
 //! A row without the right HMAC grants nothing, so that access to the database alone, without the vault,
 //! gives none. The HMAC covers every field that grants something, and not those that only record what
@@ -25,7 +26,8 @@ pub(super) const GRANT_CONTEXT: &[u8] = b"vouchsafe grants v1";
 const EPOCH: OffsetDateTime = datetime!(2000-01-01 00:00 UTC);
 
 mac_key! {
-    /// The key of the HMACs, as the state of a hash that has read it. It never changes: it comes from that of the blind index.
+    /// The key of the HMACs, as the state of a hash that has read it. It never changes: it comes from that of
+    /// the blind index.
     GrantKey
 }
 
@@ -45,7 +47,8 @@ impl GrantKey {
     }
 }
 
-/// What the HMAC of a row covers: a label of its kind and its fields, each with its length, so that no two rows share a text.
+/// What the HMAC of a row covers: a label of its kind and its fields, each with its length, so that no two
+/// rows share a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant(Vec<u8>);
 

@@ -1,7 +1,7 @@
 //! Master key file of the sandbox, created in the data directory at the first start.
 //!
-//! The file is readable by its owner only, appears atomically, and is never overwritten: that would lose every code
-//! encrypted under it.
+//! The file is readable by its owner only, appears atomically, and is never overwritten: that would lose
+//! every code encrypted under it.
 //!
 //! | Step | On disk after it |
 //! |---|---|
@@ -44,8 +44,8 @@ pub enum KeyFileError {
     NoRandomness(#[from] NoRandomness),
 }
 
-/// Loads the key of this file, or generates and stores one. Of processes that create it concurrently, all load the key
-/// of the first.
+/// Loads the key of this file, or generates and stores one. Of processes that create it concurrently, all
+/// load the key of the first.
 ///
 /// # Errors
 /// [`KeyFileError`]; an existing file is never changed.

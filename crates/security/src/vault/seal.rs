@@ -1,7 +1,7 @@
 //! Encryption of voucher codes, bound to their row and SKU.
 //!
-//! The associated data of a code is key id, row, denomination and product: a ciphertext moved to another row or SKU
-//! does not decrypt. Several data keys may be loaded; the highest one encrypts, all of them decrypt.
+//! The associated data of a code is key id, row, denomination and product: a ciphertext moved to another row
+//! or SKU does not decrypt. Several data keys may be loaded; the highest one encrypts, all of them decrypt.
 
 mod bound;
 mod change_request;
@@ -30,12 +30,12 @@ pub use self::credential::OpenCredentialError;
 pub use self::destination::OpenDestinationError;
 pub use self::webhook::{OpenWebhookSecretError, WebhookSecret};
 
-/// Codes under one data key after which the next key is due. Among 2^28 random 96-bit nonces two are equal with a
-/// probability of 2^-41.
+/// Codes under one data key after which the next key is due. Among 2^28 random 96-bit nonces two are equal
+/// with a probability of 2^-41.
 pub const SEALS_BEFORE_ROTATION: u64 = 1 << 28;
 
-/// Codes under one data key after which it encrypts no more: the bound of NIST SP 800-38D for random nonces. The margin
-/// to [`SEALS_BEFORE_ROTATION`] is for nodes that encrypt under one key and count separately.
+/// Codes under one data key after which it encrypts no more: the bound of NIST SP 800-38D for random nonces.
+/// The margin to [`SEALS_BEFORE_ROTATION`] is for nodes that encrypt under one key and count separately.
 pub const MAX_SEALS: u64 = 1 << 32;
 
 /// Domain separation from other encrypted values.
@@ -110,7 +110,8 @@ impl Vault {
         self.ciphers.contains_key(&key_id)
     }
 
-    /// A vault of these data keys. `active_seals` is the number of codes stored under the highest key for codes.
+    /// A vault of these data keys. `active_seals` is the number of codes stored under the highest key for
+    /// codes.
     ///
     /// # Errors
     /// [`IncompleteKeySet`] when a purpose has no key.

@@ -1,4 +1,5 @@
-//! Wrapping keys (key-encryption keys): the port through which data keys are wrapped, and the keys that a process has loaded.
+//! Wrapping keys (key-encryption keys): the port through which data keys are wrapped, and the keys that a
+//! process has loaded.
 //!
 //! A [`MasterKey`] wraps in this process; a key manager wraps with a key that never leaves it. During a
 //! rotation a process has several wrapping keys loaded and unwraps each data key with the one that fits.

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Identifies a wrapping key, and is no secret: the check value of a master key, or the name of a key manager's key.
+/// Identifies a wrapping key, and is no secret: the check value of a master key, or the name of a key
+/// manager's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrappingKeyId(String);
 

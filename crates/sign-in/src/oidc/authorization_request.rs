@@ -1,4 +1,5 @@
-//! Authorization request with PKCE (OpenID Connect Core 3.1.2.1, RFC 7636): the URL to which a browser is sent.
+//! Authorization request with PKCE (OpenID Connect Core 3.1.2.1, RFC 7636): the URL to which a browser is
+//! sent.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,7 +9,8 @@ use url::Url;
 use super::metadata::ProviderMetadata;
 use super::pending::{PendingSignIn, SignInPurpose};
 
-/// Seconds since the authentication with which a step-up begins. Less than those for which it counts: the person has work to do.
+/// Seconds since the authentication with which a step-up begins. Less than those for which it counts: the
+/// person has work to do.
 const STEP_UP_MAX_AGE_S: i64 = 300;
 
 pub(super) fn authorization_url(

@@ -1,4 +1,5 @@
-//! Errors of a sign-in at an OpenID provider. Their texts are for the log: they contain no code, no token and no nonce.
+//! Errors of a sign-in at an OpenID provider. Their texts are for the log: they contain no code, no token and
+//! no nonce.
 
 use std::error::Error;
 
@@ -14,7 +15,8 @@ pub enum OidcError {
     /// The provider refused the code, or its ID token is not valid for this sign-in.
     #[error("the identity provider refused the sign-in: {0}")]
     Refused(String),
-    /// The sign-in is a step-up, and the ID token has no recent `auth_time`, or none of the classes of the settings as `acr`.
+    /// The sign-in is a step-up, and the ID token has no recent `auth_time`, or none of the classes of the
+    /// settings as `acr`.
     #[error("the ID token of a step-up has no recent auth_time, or not the acr that is required")]
     NotRecent,
 }

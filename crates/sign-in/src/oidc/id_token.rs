@@ -16,7 +16,8 @@ struct IdTokenClaims {
     #[serde(flatten)]
     registered: RegisteredClaims,
     nonce: Option<String>,
-    /// When the person was authenticated. Providers send other types here, too, and a session needs neither this nor `acr`.
+    /// When the person was authenticated. Providers send other types here, too, and a session needs neither
+    /// this nor `acr`.
     auth_time: Option<Value>,
     acr: Option<Value>,
     #[serde(flatten)]
@@ -41,7 +42,8 @@ pub(super) struct Authentication {
 }
 
 impl Authentication {
-    /// When the person was authenticated, if it was by one of these classes; without classes, by any. Unix time.
+    /// When the person was authenticated, if it was by one of these classes; without classes, by any. Unix
+    /// time.
     pub(super) fn at_s(&self, acr_values: &[String]) -> Option<i64> {
         let is_of_class =
             acr_values.is_empty() || self.acr.as_ref().is_some_and(|acr| acr_values.contains(acr));

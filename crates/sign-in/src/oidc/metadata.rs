@@ -82,7 +82,8 @@ impl ProviderMetadata {
         }
     }
 
-    /// The scopes to request. Some providers refuse a scope that they do not know, so groups are requested only if supported.
+    /// The scopes to request. Some providers refuse a scope that they do not know, so groups are requested
+    /// only if supported.
     pub(super) fn scope(&self) -> &'static str {
         let mut supported = self.scopes_supported.iter().flatten();
         if supported.any(|scope| scope == GROUPS) {
@@ -92,7 +93,8 @@ impl ProviderMetadata {
         }
     }
 
-    /// `client_secret_basic`, the default of RFC 8414, unless the provider supports only `client_secret_post` of the two.
+    /// `client_secret_basic`, the default of RFC 8414, unless the provider supports only `client_secret_post`
+    /// of the two.
     pub(super) fn client_auth_method(&self) -> ClientAuthMethod {
         let methods = self.token_endpoint_auth_methods_supported.as_deref();
         let has = |name: &str| methods.is_some_and(|methods| methods.iter().any(|method| method == name));

@@ -1,4 +1,5 @@
-//! Client of an OpenID provider: discovery, the authorization URL, and the exchange of a code for an identity.
+//! Client of an OpenID provider: discovery, the authorization URL, and the exchange of a code for an
+//! identity.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -1,12 +1,13 @@
-//! Claims that bind a token to its issuer, its recipient and a time (RFC 7519 4.1, OpenID Connect Core 3.1.3.7).
+//! Claims that bind a token to its issuer, its recipient and a time (RFC 7519 4.1, OpenID Connect Core
+//! 3.1.3.7).
 
 use serde::Deserialize;
 
 use super::claims::one_or_many;
 use super::error::InvalidToken;
 
-/// Tolerance for `iat` and `nbf` in the future: the clock of the provider may be ahead. `exp` has none, because a token is checked
-/// seconds after its issue.
+/// Tolerance for `iat` and `nbf` in the future: the clock of the provider may be ahead. `exp` has none,
+/// because a token is checked seconds after its issue.
 const CLOCK_SKEW_S: f64 = 60.0;
 
 /// The registration of this service at the provider.
@@ -44,7 +45,8 @@ impl RegisteredClaims {
             return Err(InvalidToken::Issuer(self.iss.clone()));
         }
         let audience = self.aud.as_deref().unwrap_or_default();
-        // Another audience could present the token here and pass itself off as the person, so none is trusted.
+        // Another audience could present the token here and pass itself off as the person, so none is
+        // trusted.
         if audience.is_empty() || audience.iter().any(|audience| audience != client_id) {
             return Err(InvalidToken::Audience(audience.to_vec()));
         }

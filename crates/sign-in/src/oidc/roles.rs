@@ -1,10 +1,12 @@
-//! Mapping of the groups and e-mail addresses of an identity provider to roles, and of addresses to operator names.
+//! Mapping of the groups and e-mail addresses of an identity provider to roles, and of addresses to operator
+//! names.
 
 use std::str::FromStr;
 
 use vouchsafe_domain::operator::{OperatorName, Role};
 
-/// Who has which role, as text `SELECTOR=ROLE,…`. A selector with `@` is an e-mail address, any other a group.
+/// Who has which role, as text `SELECTOR=ROLE,…`. A selector with `@` is an e-mail address, any other a
+/// group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoleMapping(Vec<(String, Role)>);
 
@@ -20,7 +22,8 @@ pub struct Identity {
     /// Only if the provider has verified it; in lower case.
     pub email: Option<String>,
     pub groups: Vec<String>,
-    /// When the provider has authenticated the person, if the ID token says so and its class counts for a step-up. Unix time.
+    /// When the provider has authenticated the person, if the ID token says so and its class counts for a
+    /// step-up. Unix time.
     pub authenticated_at_s: Option<i64>,
 }
 
@@ -66,8 +69,9 @@ impl FromStr for RoleMapping {
 }
 
 impl Identity {
-    /// The name of the operator's account: the verified e-mail address. Characters that names do not have become `-`; the account
-    /// belongs to the subject that came first, so two addresses with one name do not share it.
+    /// The name of the operator's account: the verified e-mail address. Characters that names do not have
+    /// become `-`; the account belongs to the subject that came first, so two addresses with one name do not
+    /// share it.
     #[must_use]
     pub fn operator_name(&self) -> Option<OperatorName> {
         let is_permitted =

@@ -1,4 +1,5 @@
-//! Response of the userinfo endpoint (OpenID Connect Core 5.3): claims that the ID token lacks, as JSON or signed.
+//! Response of the userinfo endpoint (OpenID Connect Core 5.3): claims that the ID token lacks, as JSON or
+//! signed.
 
 use serde::Deserialize;
 

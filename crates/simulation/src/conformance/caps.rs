@@ -45,7 +45,8 @@ fn within(caps: Vec<CapCheck>, record: Record) -> Record {
     Record { caps, ..record }
 }
 
-/// The commit verifies every cap with what was committed before, and counts what a record adds to the caps of its day.
+/// The commit verifies every cap with what was committed before, and counts what a record adds to the caps of
+/// its day.
 pub async fn record_beyond_a_cap_is_stale<S: Subject>(mut fixture: Fixture<'_, S>) {
     let day = NOW.date();
     let credential_id = CredentialId::generate();
@@ -85,7 +86,8 @@ pub async fn record_beyond_a_cap_is_stale<S: Subject>(mut fixture: Fixture<'_, S
     }
 }
 
-/// Records of one batch do not exceed a cap together. One that is stale for its cap leaves the others unchanged.
+/// Records of one batch do not exceed a cap together. One that is stale for its cap leaves the others
+/// unchanged.
 pub async fn caps_apply_within_batch<S: Subject>(mut fixture: Fixture<'_, S>) {
     let capped = |name: &str| {
         let check = CapCheck {
@@ -162,7 +164,8 @@ pub async fn pending_orders_are_counted_up_to_the_cap<S: Subject>(mut fixture: F
     }
 }
 
-/// An order rate counts every order of its window: also those of commits without caps, before, between and after those with it.
+/// An order rate counts every order of its window: also those of commits without caps, before, between and
+/// after those with it.
 pub async fn order_rate_counts_orders_of_commits_without_caps<S: Subject>(mut fixture: Fixture<'_, S>) {
     let counters = [
         CapCounter::RecentOrders(DAY_S),

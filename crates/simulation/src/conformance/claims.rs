@@ -1,5 +1,5 @@
-//! Conformance cases: stock claims and demands. Earliest expiry first, own chunks at once, another node's chunks after its lease or
-//! on demand.
+//! Conformance cases: stock claims and demands. Earliest expiry first, own chunks at once, another node's
+//! chunks after its lease or on demand.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -177,7 +177,8 @@ pub async fn stock_that_is_not_released_is_taken_over<S: Subject>(mut fixture: F
     );
 }
 
-/// Released stock goes to the node that has waited longest, however long another has waited. Its demand ends with that.
+/// Released stock goes to the node that has waited longest, however long another has waited. Its demand ends
+/// with that.
 pub async fn oldest_demand_is_served_first<S: Subject>(fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(1).await;
     let [second, third] = [
@@ -224,7 +225,8 @@ pub async fn oldest_demand_is_served_first<S: Subject>(fixture: Fixture<'_, S>) 
     );
 }
 
-/// A node died while the database's clock was an hour fast: its lease holds no other node off after the correction.
+/// A node died while the database's clock was an hour fast: its lease holds no other node off after the
+/// correction.
 pub async fn lease_renewed_by_a_fast_clock_has_ended<S: Subject>(fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(1).await;
     let other_node = fixture.subject.start_node("two").await;

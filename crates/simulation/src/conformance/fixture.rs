@@ -122,7 +122,8 @@ impl<S: Subject> Fixture<'_, S> {
         self.subject.begin_insert_key(key, &other).await
     }
 
-    /// Sends a batch and runs `meanwhile`, which ends the wait, once it is blocked on a lock; returns its verdicts.
+    /// Sends a batch and runs `meanwhile`, which ends the wait, once it is blocked on a lock; returns its
+    /// verdicts.
     pub async fn commit_blocked(
         &mut self,
         records: &[Record],

@@ -31,7 +31,8 @@ pub async fn key_rolled_back_elsewhere_is_claimed<S: Subject>(mut fixture: Fixtu
     fixture.assert_present(&records[0]).await;
 }
 
-/// Guard `key`: a known key keeps its response byte for byte; the new record writes nothing, the rest of its batch does.
+/// Guard `key`: a known key keeps its response byte for byte; the new record writes nothing, the rest of its
+/// batch does.
 pub async fn known_key_returns_its_stored_bytes<S: Subject>(mut fixture: Fixture<'_, S>) {
     let first = fixture.pending_order("a", 700);
     fixture.must_commit(&first).await;

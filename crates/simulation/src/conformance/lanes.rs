@@ -73,7 +73,8 @@ pub async fn reopened_lane_fences_its_old_handle<S: Subject>(mut fixture: Fixtur
     newer.must_commit(&record).await;
 }
 
-/// Guard `lane`: a statement that arrives after the recovery of its lane writes nothing, and the lane continues.
+/// Guard `lane`: a statement that arrives after the recovery of its lane writes nothing, and the lane
+/// continues.
 pub async fn late_statement_after_recovery_writes_nothing<S: Subject>(mut fixture: Fixture<'_, S>) {
     let records = [fixture.pending_order("a", 700)];
     fixture.warm_up().await;
@@ -94,7 +95,8 @@ pub async fn late_statement_before_recovery_is_committed<S: Subject>(mut fixture
     fixture.assert_present(&records[0]).await;
 }
 
-/// Recovers a batch that lost its connection and that a transaction blocks until `ends`; recovery waits for it.
+/// Recovers a batch that lost its connection and that a transaction blocks until `ends`; recovery waits for
+/// it.
 async fn recover_running<S: Subject>(
     fixture: &mut Fixture<'_, S>,
     ends: impl AsyncFnOnce(S::Transaction),
@@ -130,7 +132,8 @@ pub async fn recovery_finds_key_known_meanwhile<S: Subject>(mut fixture: Fixture
     );
 }
 
-/// Batch numbers restart with the node: recovery does not mistake a batch of the previous incarnation for its own.
+/// Batch numbers restart with the node: recovery does not mistake a batch of the previous incarnation for its
+/// own.
 pub async fn reopened_lane_restarts_batch_numbers<S: Subject>(mut fixture: Fixture<'_, S>) {
     for name in ["a", "b"] {
         fixture.must_commit(&fixture.pending_order(name, 100)).await;

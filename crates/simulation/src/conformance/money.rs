@@ -13,7 +13,8 @@ fn yen_wallet(partner_id: PartnerId) -> WalletKey {
     WalletKey { partner_id, currency }
 }
 
-/// Guard `balance`: a debit beyond the balance is stale and leaves the wallet unchanged; a debit of the whole balance commits.
+/// Guard `balance`: a debit beyond the balance is stale and leaves the wallet unchanged; a debit of the whole
+/// balance commits.
 pub async fn debit_beyond_balance_is_stale<S: Subject>(mut fixture: Fixture<'_, S>) {
     let record = fixture.pending_order("a", INITIAL_BALANCE + 1);
     fixture.assert_rejected(&record, STALE_BALANCE).await;
@@ -26,7 +27,8 @@ pub async fn debit_beyond_balance_is_stale<S: Subject>(mut fixture: Fixture<'_, 
     );
 }
 
-/// Guard `running-balance`: earlier records of the batch count; of three debits the third is stale, the others commit.
+/// Guard `running-balance`: earlier records of the batch count; of three debits the third is stale, the
+/// others commit.
 pub async fn running_balance_applies_within_batch<S: Subject>(mut fixture: Fixture<'_, S>) {
     let records = ["a", "b", "c"].map(|name| fixture.pending_order(name, 4_000));
     let verdicts = fixture.commit(&records).await;
@@ -48,8 +50,8 @@ pub async fn top_up_covers_later_debit_in_batch<S: Subject>(mut fixture: Fixture
     assert_eq!(fixture.wallet_state().await, Some(empty));
 }
 
-/// Debits of several wallets in one batch: one is covered, one is not, one wallet does not exist. Covered debits are posted,
-/// the others leave no rows.
+/// Debits of several wallets in one batch: one is covered, one is not, one wallet does not exist. Covered
+/// debits are posted, the others leave no rows.
 pub async fn uncovered_debit_does_not_affect_other_wallets<S: Subject>(mut fixture: Fixture<'_, S>) {
     let short = fixture.add_partner(2, 500).await;
     let unknown_partner = fixture.add_partner(3, 0).await;
@@ -123,7 +125,8 @@ pub async fn top_up_creates_its_wallet<S: Subject>(mut fixture: Fixture<'_, S>) 
     assert_eq!(wallets, [(yen.currency, opened), (build::usd(), funds)]);
 }
 
-/// Ledger numbers of a wallet are consecutive across batches, lanes and rejections; each receipt matches a ledger entry.
+/// Ledger numbers of a wallet are consecutive across batches, lanes and rejections; each receipt matches a
+/// ledger entry.
 pub async fn ledger_numbers_are_consecutive<S: Subject>(mut fixture: Fixture<'_, S>) {
     let mut second = fixture.second_lane().await;
     let left = [
@@ -155,7 +158,8 @@ pub async fn ledger_numbers_are_consecutive<S: Subject>(mut fixture: Fixture<'_,
     }
 }
 
-/// A receipt is at least as new as the record's own entry; the last one of a batch is the wallet's newest state.
+/// A receipt is at least as new as the record's own entry; the last one of a batch is the wallet's newest
+/// state.
 pub async fn receipts_are_at_least_as_new_as_their_entry<S: Subject>(mut fixture: Fixture<'_, S>) {
     let records = ["a", "b", "c"].map(|name| fixture.pending_order(name, 100));
     let verdicts = fixture.commit(&records).await;

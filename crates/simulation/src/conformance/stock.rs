@@ -1,5 +1,5 @@
-//! Conformance cases: stock that the commit verifies. The voucher is free, the node owns its chunk, and a rejected record
-//! leaves no rows.
+//! Conformance cases: stock that the commit verifies. The voucher is free, the node owns its chunk, and a
+//! rejected record leaves no rows.
 
 use vouchsafe_actors::ports::record::Verdict;
 
@@ -57,7 +57,8 @@ pub async fn void_voucher_is_stale<S: Subject>(mut fixture: Fixture<'_, S>) {
     );
 }
 
-/// The commit blocks on a voucher that another transaction voids: stale if that commits, sold if it rolls back.
+/// The commit blocks on a voucher that another transaction voids: stale if that commits, sold if it rolls
+/// back.
 pub async fn void_in_open_transaction_blocks_commit<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(2).await;
     let records = [fixture.delivered_order("a", &gifts[..1])];
@@ -87,7 +88,8 @@ pub async fn voucher_twice_in_batch_is_sold_once<S: Subject>(mut fixture: Fixtur
     assert_eq!(fixture.subject.allocations().await.len(), 1);
 }
 
-/// Guard `give-back-key`: the key of a stale record stays free; with other vouchers or a smaller amount it commits.
+/// Guard `give-back-key`: the key of a stale record stays free; with other vouchers or a smaller amount it
+/// commits.
 pub async fn stale_record_releases_its_key<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(2).await;
     fixture.subject.void(gifts[0].stock_id).await;

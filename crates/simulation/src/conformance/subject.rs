@@ -1,7 +1,8 @@
 //! Interface of a store under test: setup, fault injection and reads of its rows.
 //!
-//! A real database in another process can offer every operation: a second connection that holds a transaction open, a proxy
-//! that drops or delays statements, direct updates, plain reads. Cases detect blocking by lock waits, never by time.
+//! A real database in another process can offer every operation: a second connection that holds a transaction
+//! open, a proxy that drops or delays statements, direct updates, plain reads. Cases detect blocking by lock
+//! waits, never by time.
 
 use std::future::Future;
 use std::ops::RangeInclusive;
@@ -27,15 +28,16 @@ use crate::rows::{DeliveryRow, EndpointStatus, FeedEntry, Holder, LedgerEntry, S
 pub enum CommitFault {
     /// Aborted because it took too long: the lane gets `Contended`. (The statement is cancelled.)
     Aborted,
-    /// Applied, and the response is lost: the lane gets `Unknown` after the server has finished. (The proxy drops the
-    /// response and closes.)
+    /// Applied, and the response is lost: the lane gets `Unknown` after the server has finished. (The proxy
+    /// drops the response and closes.)
     ResponseLost,
     /// Never reaches the server: the lane gets `Unknown`. (The proxy closes instead of forwarding it.)
     NeverSent,
-    /// Loses its connection while it runs: the lane gets `Unknown`, the server continues. (The proxy forwards it and closes.)
+    /// Loses its connection while it runs: the lane gets `Unknown`, the server continues. (The proxy forwards
+    /// it and closes.)
     Detached,
-    /// Held back until [`Subject::deliver_delayed_commits`]: the lane gets `Unknown`. (The proxy keeps it and closes the
-    /// lane's side.)
+    /// Held back until [`Subject::deliver_delayed_commits`]: the lane gets `Unknown`. (The proxy keeps it and
+    /// closes the lane's side.)
     Delayed,
 }
 
@@ -79,7 +81,8 @@ pub trait Subject {
     /// Makes the node's last renewal one by a clock that was an hour fast.
     fn advance_lease(&self, node: &str) -> impl Future<Output = ()>;
 
-    /// Makes a node's demand for a SKU this much older, and valid until it is renewed, however slow the case runs.
+    /// Makes a node's demand for a SKU this much older, and valid until it is renewed, however slow the case
+    /// runs.
     fn age_demand(&self, sku: &Sku, node: &str, by: Duration) -> impl Future<Output = ()>;
 
     /// Inserts a partner, if the store requires it.
@@ -112,13 +115,16 @@ pub trait Subject {
     /// Begins a transaction that has voided this voucher.
     fn begin_void(&self, stock_id: StockId) -> impl Future<Output = Self::Transaction>;
 
-    /// Returns when at least `transactions` transactions are blocked on a lock (`pg_locks` with `NOT granted`).
+    /// Returns when at least `transactions` transactions are blocked on a lock (`pg_locks` with `NOT
+    /// granted`).
     fn wait_for_blocked(&self, transactions: usize) -> impl Future<Output = ()>;
 
-    /// Injects a fault into the node's next commit. The lane has committed before, so its statement is prepared.
+    /// Injects a fault into the node's next commit. The lane has committed before, so its statement is
+    /// prepared.
     fn fail_next_commit(&self, node: &str, fault: CommitFault) -> impl Future<Output = ()>;
 
-    /// Delivers the commits held back by [`CommitFault::Delayed`], and returns when the server has finished them.
+    /// Delivers the commits held back by [`CommitFault::Delayed`], and returns when the server has finished
+    /// them.
     fn deliver_delayed_commits(&self) -> impl Future<Output = ()>;
 
     /// Row of a wallet; `None` if it does not exist.
@@ -146,8 +152,8 @@ pub trait Subject {
 
     fn change_endpoint(&self, webhook_id: WebhookId, change: EndpointChange) -> impl Future<Output = ()>;
 
-    /// Appends an event of this order without the order, and returns its number. The first event of an order is `Created`,
-    /// the others are `Processing`.
+    /// Appends an event of this order without the order, and returns its number. The first event of an order
+    /// is `Created`, the others are `Processing`.
     fn append_event(&self, partner_id: PartnerId, order: u32) -> impl Future<Output = i64>;
 
     fn replay(&self, webhook_id: WebhookId, numbers: RangeInclusive<i64>) -> impl Future<Output = ()>;

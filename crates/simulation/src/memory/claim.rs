@@ -1,7 +1,8 @@
-//! Stock claims of a node: unowned chunks and its own at once, another live node's only if it does not release them on demand.
+//! Stock claims of a node: unowned chunks and its own at once, another live node's only if it does not
+//! release them on demand.
 //!
-//! Chunks are claimed in order of expiry. A chunk locked by a running commit is skipped and reported as the next one, so
-//! that the SKU does not look sold out.
+//! Chunks are claimed in order of expiry. A chunk locked by a running commit is skipped and reported as the
+//! next one, so that the SKU does not look sold out.
 
 use std::time::Duration;
 
@@ -57,7 +58,8 @@ impl MemoryDatabase {
         self.with(|state| demands::list(&state.tables, owner, now))
     }
 
-    /// Releases the chunks of a SKU that this incarnation owns, except those that it keeps or a commit has locked.
+    /// Releases the chunks of a SKU that this incarnation owns, except those that it keeps or a commit has
+    /// locked.
     pub(super) fn release_stock(&self, owner: &Owner, sku: &Sku, kept: &[ChunkId]) {
         self.with(|state| {
             let State { tables, locks, .. } = state;
@@ -212,8 +214,8 @@ fn available_stock(
     stock
 }
 
-/// Whether the newest incarnation of another node owns the chunk under a live lease. One that was renewed in the future is not
-/// live: the clock was set back.
+/// Whether the newest incarnation of another node owns the chunk under a live lease. One that was renewed in
+/// the future is not live: the clock was set back.
 fn is_leased_by_other_node(tables: &Tables, chunk: &ChunkRow, by: &Owner, now: DbTime) -> bool {
     let other_owner = chunk.owner.as_ref().filter(|owner| owner.node != by.node);
     let newest = other_owner.filter(|owner| tables.is_current(owner));

@@ -1,7 +1,7 @@
 //! Batch commit in stages, each of which verifies what the actors decided in memory.
 //!
-//! Nothing is written before everything is verified and every lock is held. A rejected record leaves no rows and does not
-//! affect the other records of its batch.
+//! Nothing is written before everything is verified and every lock is held. A rejected record leaves no rows
+//! and does not affect the other records of its batch.
 //!
 //! | Stage | Locks | Rejects |
 //! |---|---|---|

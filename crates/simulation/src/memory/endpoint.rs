@@ -1,4 +1,5 @@
-//! Delivery state of a webhook endpoint: cursor, lease, health, and a row per delivery that failed, waits or is replayed.
+//! Delivery state of a webhook endpoint: cursor, lease, health, and a row per delivery that failed, waits or
+//! is replayed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;

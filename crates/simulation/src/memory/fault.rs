@@ -1,7 +1,7 @@
 //! Fault injection between the engine and its store: scripted, or random from a seed.
 //!
-//! Real databases and networks have every one of these faults. Each occurrence is counted, so that a random walk can assert
-//! that all faults occurred.
+//! Real databases and networks have every one of these faults. Each occurrence is counted, so that a random
+//! walk can assert that all faults occurred.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -29,7 +29,8 @@ pub enum FaultKind {
     ResponseLost,
     /// The commit never reaches the server.
     NeverSent,
-    /// The connection is lost while the commit runs: it is applied later, unless the lane was recovered before.
+    /// The connection is lost while the commit runs: it is applied later, unless the lane was recovered
+    /// before.
     Detached,
     /// The commit reaches the server only after the lane was recovered.
     Delayed,

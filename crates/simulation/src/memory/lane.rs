@@ -169,7 +169,8 @@ fn run_detached(db: MemoryDatabase, sent: SentBatch, delay: std::time::Duration)
     }));
 }
 
-/// Increments the lane's generation when no batch runs in it; returns the new generation and the last committed batch.
+/// Increments the lane's generation when no batch runs in it; returns the new generation and the last
+/// committed batch.
 async fn fence_lane(
     db: &MemoryDatabase,
     by: &Owner,

@@ -200,7 +200,8 @@ impl MemoryDatabase {
         Backup(self.with(|state| state.tables.clone()))
     }
 
-    /// Restores a copy, like a failover to a lagging replica: later commits are lost. No transaction may be open.
+    /// Restores a copy, like a failover to a lagging replica: later commits are lost. No transaction may be
+    /// open.
     pub fn restore(&self, backup: &Backup) {
         self.with(|state| {
             state.tables = backup.0.clone();

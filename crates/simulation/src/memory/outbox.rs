@@ -89,8 +89,8 @@ impl MemoryDatabase {
         delivered.unwrap_or(true)
     }
 
-    /// Appends an event of this order, without writing the order; returns its number. The first event of an order is
-    /// `Created`, the others are `Processing`.
+    /// Appends an event of this order, without writing the order; returns its number. The first event of an
+    /// order is `Created`, the others are `Processing`.
     pub fn append_event(&self, partner_id: PartnerId, order: u32) -> i64 {
         let now = self.now();
         self.with(|state| {
@@ -163,7 +163,8 @@ impl MemoryDatabase {
         self.deliveries(webhook_id).remove(&number)
     }
 
-    /// Calls `act` with an endpoint, its partner's events and the time; `None` if the endpoint does not exist.
+    /// Calls `act` with an endpoint, its partner's events and the time; `None` if the endpoint does not
+    /// exist.
     fn with_endpoint<T>(
         &self,
         webhook_id: WebhookId,

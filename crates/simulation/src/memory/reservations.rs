@@ -1,7 +1,7 @@
 //! Reservations of incoming stock for orders that wait for it.
 //!
-//! Stock that arrives while orders wait for its SKU is reserved under its own id. Orders accepted at the same time are sorted
-//! by reference, because ids are random and one seed must reproduce one run.
+//! Stock that arrives while orders wait for its SKU is reserved under its own id. Orders accepted at the same
+//! time are sorted by reference, because ids are random and one seed must reproduce one run.
 
 use uuid::Uuid;
 use vouchsafe_domain::ids::{ChunkId, StockId};
@@ -39,7 +39,8 @@ impl MemoryDatabase {
         })
     }
 
-    /// Reserves the remainder of a purchase for waiting orders, or releases it to the shelves if there are none. Returns its SKU.
+    /// Reserves the remainder of a purchase for waiting orders, or releases it to the shelves if there are
+    /// none. Returns its SKU.
     pub fn release_remainder(&self, purchase: Uuid) -> Option<Sku> {
         self.with(|state| {
             let remaining = state.tables.chunks.iter();

@@ -106,7 +106,8 @@ pub(super) struct Tables {
     pub(super) payouts: BTreeMap<PayoutId, Payout>,
     /// Vouchers whose codes were retrieved.
     pub(super) retrieved: BTreeSet<VoucherId>,
-    /// A list although the key is unique: with that guard removed, a voucher that is sold twice must show up twice.
+    /// A list although the key is unique: with that guard removed, a voucher that is sold twice must show up
+    /// twice.
     pub(super) allocations: BTreeMap<StockId, Vec<AllocationRow>>,
     pub(super) stock: BTreeMap<StockId, StockRow>,
     pub(super) chunks: BTreeMap<ChunkId, ChunkRow>,

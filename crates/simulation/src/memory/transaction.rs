@@ -1,6 +1,7 @@
 //! Transactions with row locks that are held to the end, block others, and are released at rollback.
 //!
-//! Locks are acquired in the order of [`Lock`], which excludes deadlocks. Dropping a transaction rolls it back.
+//! Locks are acquired in the order of [`Lock`], which excludes deadlocks. Dropping a transaction rolls it
+//! back.
 
 use tokio::time::{Duration, Instant, timeout_at};
 

@@ -1,7 +1,7 @@
 //! Replies per idempotency key, checked against the rules of idempotency.
 //!
-//! It uses only what a partner can observe: once a response is stored, every later reply under that key is the same until
-//! the key expires.
+//! It uses only what a partner can observe: once a response is stored, every later reply under that key is
+//! the same until the key expires.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,8 +35,8 @@ impl ResponseHistory {
         if !history.requests.contains(request) {
             history.requests.push(request.clone());
         }
-        // Two nodes that reject the same order concurrently may both report the stored rejection as new, if one of them
-        // lost its response: the bodies are identical, and nothing was executed.
+        // Two nodes that reject the same order concurrently may both report the stored rejection as new, if
+        // one of them lost its response: the bodies are identical, and nothing was executed.
         if let OrderReply::New(response) = reply
             && response.status < 300
         {

@@ -39,7 +39,8 @@ impl Node {
         held.then(|| format!("{partner_id} holds {purse:?}"))
     }
 
-    /// Whether the purse of a partner equals the database; true if only this node wrote or it has read everything else.
+    /// Whether the purse of a partner equals the database; true if only this node wrote or it has read
+    /// everything else.
     pub async fn has_current_balance(&self, partner_id: PartnerId) -> bool {
         let purse = self.engine.wallets.purse(partner_id, build::usd()).await;
         let known = purse.map(|purse| purse.newest());

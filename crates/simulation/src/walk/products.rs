@@ -5,8 +5,9 @@ use vouchsafe_domain::product::{ApprovalPolicy, Product, SupplyRoute};
 
 use crate::build::product;
 
-/// `gift`: from stock only. `bought`: from the vendor if stock is short. `checked`: always needs approval, from the vendor.
-/// `strict`: from stock, valid for at least 30 days. `old`: discontinued. All in USD, at 10.00 and 25.00.
+/// `gift`: from stock only. `bought`: from the vendor if stock is short. `checked`: always needs approval,
+/// from the vendor. `strict`: from stock, valid for at least 30 days. `old`: discontinued. All in USD, at
+/// 10.00 and 25.00.
 #[must_use]
 pub fn catalogue() -> Catalogue {
     let bought = |name| Product {

@@ -1,7 +1,8 @@
-//! Random walks through the simulation: a seed decides the sequence of requests, decisions, faults, panics and restarts.
+//! Random walks through the simulation: a seed decides the sequence of requests, decisions, faults, panics
+//! and restarts.
 //!
-//! After each step the invariants hold and no partner has two responses under one key. When nothing is in flight, no actor
-//! holds anything and each agrees with the database. One seed reproduces one run.
+//! After each step the invariants hold and no partner has two responses under one key. When nothing is in
+//! flight, no actor holds anything and each agrees with the database. One seed reproduces one run.
 
 mod changes;
 mod epoch;
@@ -232,7 +233,8 @@ impl Walk {
         self.note(format!("    {description}: {name}"));
     }
 
-    /// Waits until everything has settled: a crashed node's claim lasts two minutes, and an old purchase is polled every five.
+    /// Waits until everything has settled: a crashed node's claim lasts two minutes, and an old purchase is
+    /// polled every five.
     async fn settle(&mut self) {
         // Other nodes can claim a crashed node's stock after its lease.
         for (name, _) in NAMES.iter().zip(&self.nodes).filter(|(_, node)| node.is_none()) {

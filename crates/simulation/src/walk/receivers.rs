@@ -1,4 +1,5 @@
-//! Simulated webhook receivers with random failures, and the check that they received every event in sequence.
+//! Simulated webhook receivers with random failures, and the check that they received every event in
+//! sequence.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -79,7 +80,8 @@ impl SimulatedReceivers {
         let Some(seed) = state.seed else {
             return (Ok(204), Duration::ZERO);
         };
-        // Independent of the sequence of attempts, which depends on random order ids: one seed must reproduce one run.
+        // Independent of the sequence of attempts, which depends on random order ids: one seed must reproduce
+        // one run.
         let mut rng = StdRng::seed_from_u64(seed ^ (key.1.unsigned_abs() << 16) ^ attempts);
         match rng.random_range(0..100) {
             0..10 => (Ok(500), Duration::ZERO),

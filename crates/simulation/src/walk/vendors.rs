@@ -1,7 +1,7 @@
 //! Simulated vendors: their sales, the service's purchase records, and faults of both.
 //!
-//! A vendor sells once per key and records its sales. Purchase records are durable: they survive every node, and each change
-//! is atomic.
+//! A vendor sells once per key and records its sales. Purchase records are durable: they survive every node,
+//! and each change is atomic.
 
 mod faults;
 mod records;

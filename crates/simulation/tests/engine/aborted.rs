@@ -47,7 +47,8 @@ async fn abort_after<F: Future + 'static>(node: &Node, polls_left: usize, flow: 
     node.spawn(AbortedFuture { future, polls_left }).await.unwrap()
 }
 
-/// Aborts the order after 1, 2, 3 … polls, each in a new simulation, and repeats it. Returns the number of polls it takes.
+/// Aborts the order after 1, 2, 3 … polls, each in a new simulation, and repeats it. Returns the number of
+/// polls it takes.
 async fn abort_at_each_poll(request: &OrderRequest, stock: usize, faults: &[Fault], expected: &str) -> usize {
     for polls in 1.. {
         let (sim, node) = setup().await;

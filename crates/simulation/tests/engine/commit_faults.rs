@@ -30,8 +30,8 @@ fn other_response() -> StoredResponse {
     }
 }
 
-/// 511 partners order concurrently while other transactions hold some of their keys. Returns how many of the unblocked orders
-/// are not written.
+/// 511 partners order concurrently while other transactions hold some of their keys. Returns how many of the
+/// unblocked orders are not written.
 async fn count_unwritten_with_blocked_keys(stuck: &[usize]) -> usize {
     let (sim, node) = setup().await;
     sim.import(&gift(), &[1; 600]);

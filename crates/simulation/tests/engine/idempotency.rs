@@ -1,4 +1,5 @@
-//! Idempotency keys: concurrent and later retries, other requests under the key, other nodes, restarts, expiry.
+//! Idempotency keys: concurrent and later retries, other requests under the key, other nodes, restarts,
+//! expiry.
 
 use std::time::Duration;
 
@@ -177,8 +178,8 @@ simulation_tests! {
         let (sim, one) = setup().await;
         let two = sim.start("two").await;
         let request = order_request(ALICE, "k", "gift", 11);
-        // Node one's rejection waits behind a slow commit while node two's is written. Node one then loses its response and
-        // finds an identical rejection under the key, so it cannot tell whose it is.
+        // Node one's rejection waits behind a slow commit while node two's is written. Node one then loses
+        // its response and finds an identical rejection under the key, so it cannot tell whose it is.
         sim.db.fail_commit("one", Fault::Slow(SECOND));
         sim.db.fail_commit("one", Fault::ResponseLost);
         let before = one.start_top_up(top_up_command(ALICE, "b", 500));

@@ -1,4 +1,5 @@
-//! Tests of the engine over the in-memory store: flows, faults, races and random walks. Deterministic, on paused time.
+//! Tests of the engine over the in-memory store: flows, faults, races and random walks. Deterministic, on
+//! paused time.
 
 // Test helpers: a failed unwrap is a failed test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -24,8 +25,8 @@ mod stock;
 mod top_ups;
 mod walks;
 
-/// Each body is a test on paused time. With arguments, the test gets the simulation and the node of [`fixture::setup`], with
-/// this many gifts in stock, and everything settles after the body.
+/// Each body is a test on paused time. With arguments, the test gets the simulation and the node of
+/// [`fixture::setup`], with this many gifts in stock, and everything settles after the body.
 macro_rules! simulation_tests {
     (@run $body:block) => {
         async $body

@@ -1,4 +1,5 @@
-//! Partial fulfilment under contention: the remainder of an order is given up only if released holds could not cover it.
+//! Partial fulfilment under contention: the remainder of an order is given up only if released holds could
+//! not cover it.
 
 use std::time::Duration;
 

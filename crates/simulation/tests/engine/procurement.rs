@@ -53,7 +53,8 @@ async fn assert_all_settled(sim: &Simulation, node: &Node) {
     assert_eq!(sim.vendors.violations(), Vec::<String>::new());
 }
 
-/// Orders of Alice and then Bob that wait for their vendor, which takes ten minutes. Alice's needs this validity.
+/// Orders of Alice and then Bob that wait for their vendor, which takes ten minutes. Alice's needs this
+/// validity.
 async fn setup_two_waiting(min_validity_days: u16) -> (Simulation, Node) {
     let (sim, node) = setup().await;
     let catalogue = sim.catalogue();

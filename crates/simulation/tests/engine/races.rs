@@ -1,7 +1,7 @@
 //! Concurrent operations on one order or payout, on one node and on two, each pair under many schedules.
 //!
-//! `races/allowed.txt` lists the allowed outcomes of each pair: both labels and the observed state. No other outcome may
-//! occur, and each allowed one occurs under some schedule.
+//! `races/allowed.txt` lists the allowed outcomes of each pair: both labels and the observed state. No other
+//! outcome may occur, and each allowed one occurs under some schedule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;

@@ -1,5 +1,5 @@
-//! Random walks through the simulation. `VOUCHSAFE_WALK_SEEDS` and `VOUCHSAFE_WALK_STEPS` set their number and length,
-//! `VOUCHSAFE_WALK_FIRST` the first seed.
+//! Random walks through the simulation. `VOUCHSAFE_WALK_SEEDS` and `VOUCHSAFE_WALK_STEPS` set their number
+//! and length, `VOUCHSAFE_WALK_FIRST` the first seed.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -1,5 +1,6 @@
-//! Columnar encoding of a batch: one array per column, one element per row. Rows that several records share and that are
-//! locked in order (wallets, chunks, feeds) occur once, sorted; other rows refer to them by position.
+//! Columnar encoding of a batch: one array per column, one element per row. Rows that several records share
+//! and that are locked in order (wallets, chunks, feeds) occur once, sorted; other rows refer to them by
+//! position.
 
 use sqlx::Postgres;
 use sqlx::postgres::PgArguments;
@@ -17,7 +18,8 @@ use vouchsafe_domain::voucher::Allocation;
 use super::sparse::SparseColumns;
 use super::to_json;
 
-/// Declares a struct with a vector per column, in the order of the parameters of `commit_batch`, whose names have the prefix.
+/// Declares a struct with a vector per column, in the order of the parameters of `commit_batch`, whose names
+/// have the prefix.
 macro_rules! columns {
     ($(#[$doc:meta])* struct $name:ident $(<$lifetime:lifetime>)? as $prefix:literal {
         $($(#[$column_doc:meta])* $column:ident: $element:ty,)+
@@ -75,7 +77,8 @@ columns! {
     struct Wallets<'a> as "w_" {
         partner: PartnerId,
         currency: &'a str,
-        /// Sum and number of movements per wallet; empty unless there are movements and all of them are debits.
+        /// Sum and number of movements per wallet; empty unless there are movements and all of them are
+        /// debits.
         amount: i64,
         entries: i64,
     }
@@ -198,8 +201,8 @@ fn sorted_unique<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
     all
 }
 
-/// Sends a column without values as an empty array: reading beyond its end yields null in SQL, and a null in an array costs as
-/// much as a value.
+/// Sends a column without values as an empty array: reading beyond its end yields null in SQL, and a null in
+/// an array costs as much as a value.
 fn clear_if_all_null<T>(column: &mut Vec<Option<T>>) {
     if column.iter().all(Option::is_none) {
         column.clear();

@@ -1,5 +1,5 @@
-//! Columns that few records of a batch have, as one JSON text: order changes, returned vouchers, payouts, changes of the
-//! wallets' pending amounts, operators' decisions, and partners' caps.
+//! Columns that few records of a batch have, as one JSON text: order changes, returned vouchers, payouts,
+//! changes of the wallets' pending amounts, operators' decisions, and partners' caps.
 //!
 //! A batch without any of them sends null, and `commit_batch` skips these steps.
 
@@ -143,7 +143,8 @@ impl<'a> SparseColumns<'a> {
 
     /// Serializes the columns; `None` if they are empty.
     pub(super) fn to_json(&self) -> Result<Option<String>, sqlx::Error> {
-        // A returned voucher always comes with an order change, and a decision with a change of an order or payout.
+        // A returned voucher always comes with an order change, and a decision with a change of an order or
+        // payout.
         if self.pending_deltas.is_empty()
             && self.changes.is_empty()
             && self.payouts.is_empty()

@@ -13,8 +13,8 @@ pub const ENDED_DAYS: i32 = 90;
 const PURGE_ROWS: u64 = 500;
 
 impl Credentials {
-    /// Deletes the credentials that ended more than [`ENDED_DAYS`] days ago and returns their number. The audit log keeps their
-    /// history.
+    /// Deletes the credentials that ended more than [`ENDED_DAYS`] days ago and returns their number. The
+    /// audit log keeps their history.
     #[boxed]
     pub async fn purge_ended(&self) -> Result<u64, StoreError> {
         let mut removed = 0;

@@ -7,7 +7,8 @@
 //! | order, delivery | `delivery_attempts_of_order` |
 //! | type of event, successful attempts | primary key |
 //!
-//! Rows lie in partitions by the attempt's start, so a list reads the newest partitions until its page is full.
+//! Rows lie in partitions by the attempt's start, so a list reads the newest partitions until its page is
+//! full.
 
 use std::sync::Arc;
 use vouchsafe_database::boxed;

@@ -1,4 +1,5 @@
-//! Rows of deliveries that wait: those that are due, or those of a failing endpoint, and the time of the next.
+//! Rows of deliveries that wait: those that are due, or those of a failing endpoint, and the time of the
+//! next.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -67,8 +68,8 @@ macro_rules! select_rows {
     };
 }
 
-/// Reads the rows up to the read position: those that are due by number, or those of a failing endpoint in the order of their next
-/// attempts. Only the first waiting row of an order is read.
+/// Reads the rows up to the read position: those that are due by number, or those of a failing endpoint in
+/// the order of their next attempts. Only the first waiting row of an order is read.
 pub(super) async fn read_before_scan(
     pool: &PgPool,
     endpoint: &EndpointSnapshot,
@@ -80,8 +81,8 @@ pub(super) async fn read_before_scan(
     }
 }
 
-/// Reads the rows with these event numbers that are due, or those that a failing endpoint may attempt. The order of the primary
-/// key ends the scan after a page, however many rows wait.
+/// Reads the rows with these event numbers that are due, or those that a failing endpoint may attempt. The
+/// order of the primary key ends the scan after a page, however many rows wait.
 pub(super) async fn read_by_number(
     pool: &PgPool,
     endpoint: &EndpointSnapshot,
@@ -110,7 +111,8 @@ pub(super) async fn read_by_number(
     .await
 }
 
-/// The first attempts are those that end first, or are due first if a retry was requested: an index has each in order.
+/// The first attempts are those that end first, or are due first if a retry was requested: an index has each
+/// in order.
 async fn read_by_next_attempt(
     pool: &PgPool,
     endpoint: &EndpointSnapshot,

@@ -15,8 +15,8 @@ pub(super) struct EndpointKey {
     pub(super) webhook_id: WebhookId,
 }
 
-/// Lease with its holder. The number alone is not unique: a database crash may lose a lease, and the next one gets the same
-/// number.
+/// Lease with its holder. The number alone is not unique: a database crash may lose a lease, and the next one
+/// gets the same number.
 #[derive(Debug, Clone)]
 pub(super) struct LeaseHolder {
     pub(super) webhook_id: WebhookId,

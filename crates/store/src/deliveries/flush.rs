@@ -9,9 +9,9 @@
 //! | after recovery of the endpoint, make waiting deliveries due | |
 //! | set the endpoint's next attempt from its rows | |
 //!
-//! A flush is idempotent. Each row update names the replay count with which the row was read: a row that was replayed since stays
-//! as the replay left it. A flush of the cursor alone commits asynchronously: after a database crash the events of about a second
-//! are sent again, and none is lost.
+//! A flush is idempotent. Each row update names the replay count with which the row was read: a row that was
+//! replayed since stays as the replay left it. A flush of the cursor alone commits asynchronously: after a
+//! database crash the events of about a second are sent again, and none is lost.
 
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
@@ -91,8 +91,9 @@ async fn disable_endpoint(connection: &mut PgConnection, webhook_id: WebhookId) 
     .map(drop)
 }
 
-/// Verifies the lease and writes cursor and health. If the statement waited for a concurrent replay, its snapshot lacks the
-/// replay's rows; it notices by `xmin` that the progress row was updated meanwhile (`snapshot` has the old row) and keeps it due.
+/// Verifies the lease and writes cursor and health. If the statement waited for a concurrent replay, its
+/// snapshot lacks the replay's rows; it notices by `xmin` that the progress row was updated meanwhile
+/// (`snapshot` has the old row) and keeps it due.
 async fn write_progress(
     connection: &mut PgConnection,
     holder: &LeaseHolder,
@@ -255,7 +256,8 @@ async fn append_attempts(
     Ok(())
 }
 
-/// Makes the waiting deliveries due at once: after the first success of a failing endpoint, or a change of its settings.
+/// Makes the waiting deliveries due at once: after the first success of a failing endpoint, or a change of
+/// its settings.
 pub(crate) async fn make_waiting_due(
     connection: &mut PgConnection,
     partner_id: PartnerId,

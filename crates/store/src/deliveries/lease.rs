@@ -46,8 +46,8 @@ struct EndpointRow {
     age_s: f64,
 }
 
-/// Leases an endpoint that has work and no other holder. Commits asynchronously: after a database crash two nodes may deliver for a
-/// moment, and receivers recognize duplicates by the event id.
+/// Leases an endpoint that has work and no other holder. Commits asynchronously: after a database crash two
+/// nodes may deliver for a moment, and receivers recognize duplicates by the event id.
 pub(super) async fn acquire_lease(
     pool: &PgPool,
     webhook_id: WebhookId,

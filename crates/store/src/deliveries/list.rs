@@ -14,8 +14,8 @@ use crate::deliveries::DeliveryLog;
 use crate::events::find_event;
 use vouchsafe_database::database::Statement;
 
-/// Selects deliveries with the rest of a statement. `next_at = 'infinity'` marks a delivery that waits for an earlier one; it
-/// reads as null.
+/// Selects deliveries with the rest of a statement. `next_at = 'infinity'` marks a delivery that waits for an
+/// earlier one; it reads as null.
 macro_rules! select_deliveries {
     ($rest:literal, $($argument:expr),+ $(,)?) => {
         sqlx::query!(
@@ -123,7 +123,8 @@ impl DeliveryLog {
         self.0.fetch_all(statement).await
     }
 
-    /// Deletes deliveries that ended before the feed's retention period, in batches, and returns their number.
+    /// Deletes deliveries that ended before the feed's retention period, in batches, and returns their
+    /// number.
     #[boxed]
     pub async fn purge_ended(&self) -> Result<u64, StoreError> {
         let mut removed = 0;

@@ -1,4 +1,5 @@
-//! Webhook outbox in Postgres: leases, progress and retries of the delivery actors, and delivery lists and replays.
+//! Webhook outbox in Postgres: leases, progress and retries of the delivery actors, and delivery lists and
+//! replays.
 //!
 //! | module | purpose |
 //! |---|---|
@@ -54,8 +55,8 @@ const READ_CONNECTIONS: usize = 3;
 /// Separate from the write connection: an idle endpoint starts to deliver while a thousand others time out.
 const LEASE_CONNECTIONS: usize = 1;
 
-/// Writes rows of failed deliveries and retries: a thousand hanging endpoints time out simultaneously, and healthy ones must not
-/// wait for them.
+/// Writes rows of failed deliveries and retries: a thousand hanging endpoints time out simultaneously, and
+/// healthy ones must not wait for them.
 const WRITE_CONNECTIONS: usize = 1;
 
 /// Webhook deliveries with a row of their own: failed, blocked or replayed ones; and the log of all attempts.

@@ -1,7 +1,8 @@
 //! Reads of a delivery actor: rows, then events after its read position.
 //!
-//! A row that waits for an earlier event of its order is not read, and events are read in number order, so no event of an order is
-//! read before an earlier one. A row after the read position, which a replay may have inserted, is read when the scan reaches it.
+//! A row that waits for an earlier event of its order is not read, and events are read in number order, so no
+//! event of an order is read before an earlier one. A row after the read position, which a replay may have
+//! inserted, is read when the scan reaches it.
 
 use sqlx::PgPool;
 use vouchsafe_actors::delivery::outbox::DeliveryPage;

@@ -1,4 +1,5 @@
-//! Partitions per day of the log of delivery attempts: creation ahead of time, and removal after the retention period.
+//! Partitions per day of the log of delivery attempts: creation ahead of time, and removal after the
+//! retention period.
 //!
 //! | change | lock on the log | while readers hold it |
 //! |---|---|---|

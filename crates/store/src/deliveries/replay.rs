@@ -1,7 +1,9 @@
-//! Replay of webhook events: one event or a time range becomes new deliveries with a new retry window of 24 hours.
+//! Replay of webhook events: one event or a time range becomes new deliveries with a new retry window of 24
+//! hours.
 //!
-//! Replayed events keep their order within an order: each is due when no earlier event of the order waits. Only an attempt that
-//! began after the commit of a replay can end it: rows count their replays, and the result of an attempt names the count.
+//! Replayed events keep their order within an order: each is due when no earlier event of the order waits.
+//! Only an attempt that began after the commit of a replay can end it: rows count their replays, and the
+//! result of an attempt names the count.
 
 use sqlx::{PgPool, Postgres, Transaction};
 use time::OffsetDateTime;
@@ -28,8 +30,8 @@ use crate::events::{EventRow, FEED_DAYS, MAX_PAGE_ROWS, find_event};
 /// Bounds the transaction of one replay request.
 pub const MAX_REPLAYED: usize = 10_000;
 
-/// Stored bytes of the events that one request may read to find those of the endpoint's kinds: a thousand orders of 1,000
-/// vouchers.
+/// Stored bytes of the events that one request may read to find those of the endpoint's kinds: a thousand
+/// orders of 1,000 vouchers.
 const MAX_READ_BYTES: i64 = 64 * 1_024 * 1_024;
 
 /// Result of a replay request.
@@ -243,7 +245,8 @@ impl TimeRange {
     }
 }
 
-/// Returns the transaction to commit, or `None` if the endpoint was removed. Lock order: webhook_progress, deliveries by number.
+/// Returns the transaction to commit, or `None` if the endpoint was removed. Lock order: webhook_progress,
+/// deliveries by number.
 async fn write_replays(
     pool: &PgPool,
     key: EndpointKey,

@@ -1,4 +1,5 @@
-//! Scan of the events after the read position: events that the endpoint subscribes to, and due delivery rows among them.
+//! Scan of the events after the read position: events that the endpoint subscribes to, and due delivery rows
+//! among them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -1,13 +1,15 @@
 //! Order of deliveries within an order: only the first waiting delivery is due; the others wait for it.
 //!
-//! Each write of an order's rows re-establishes this in its transaction, because a replay may insert an earlier delivery.
+//! Each write of an order's rows re-establishes this in its transaction, because a replay may insert an
+//! earlier delivery.
 
 use sqlx::PgConnection;
 use vouchsafe_domain::ids::OrderId;
 
 use super::endpoint::EndpointKey;
 
-/// Per order, makes the first waiting delivery due now unless it has a time, and sets the others to `infinity`.
+/// Per order, makes the first waiting delivery due now unless it has a time, and sets the others to
+/// `infinity`.
 pub(super) async fn schedule_first_waiting(
     connection: &mut PgConnection,
     key: EndpointKey,

@@ -63,7 +63,8 @@ impl ClaimTotal {
     }
 }
 
-/// Claims as arrays for the SQL functions. `loaded` concatenates the loaded chunks of all claims; `loaded_to` holds their ends.
+/// Claims as arrays for the SQL functions. `loaded` concatenates the loaded chunks of all claims; `loaded_to`
+/// holds their ends.
 #[derive(Default)]
 pub(super) struct ClaimColumns<'a> {
     pub(super) products: Vec<&'a str>,

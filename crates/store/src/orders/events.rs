@@ -1,5 +1,5 @@
-//! Events of one order, for operators. The partner's feed is numbered by partner: the first event is looked for around the time of
-//! the order, the later ones have an index.
+//! Events of one order, for operators. The partner's feed is numbered by partner: the first event is looked
+//! for around the time of the order, the later ones have an index.
 
 use sqlx::PgPool;
 use time::{Duration, OffsetDateTime};
@@ -21,8 +21,8 @@ const COMMIT_WINDOWS: [(Duration, Duration); 2] = [
 ];
 
 impl Orders {
-    /// Lists the events of an order after the one with the sequence number `after`, oldest first, with one entry for each of up to
-    /// `limit` commits.
+    /// Lists the events of an order after the one with the sequence number `after`, oldest first, with one
+    /// entry for each of up to `limit` commits.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer, or has events that cannot be decoded.

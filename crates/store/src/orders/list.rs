@@ -1,4 +1,5 @@
-//! Order lists: keyset pagination, newest first. Order ids begin with `created_at`, so id order is time order.
+//! Order lists: keyset pagination, newest first. Order ids begin with `created_at`, so id order is time
+//! order.
 //!
 //! | filter | index |
 //! |---|---|
@@ -11,8 +12,8 @@
 //! | metadata | none: at most the orders of a day, on the primary key |
 //! | voucher | `allocations_by_voucher`, then the primary key |
 //!
-//! Each index begins with the partner. A list over all partners reads up to one page per partner and keeps the newest orders:
-//! there are few partners and many orders.
+//! Each index begins with the partner. A list over all partners reads up to one page per partner and keeps
+//! the newest orders: there are few partners and many orders.
 
 use sqlx::{PgPool, Postgres, QueryBuilder};
 use vouchsafe_database::boxed;
@@ -26,7 +27,8 @@ use super::{OrderRow, finish_order_query, start_order_query};
 use crate::orders::Orders;
 
 impl Orders {
-    /// Lists up to `limit` orders older than `before`, newest first: those of all partners, or of the one in the search.
+    /// Lists up to `limit` orders older than `before`, newest first: those of all partners, or of the one in
+    /// the search.
     #[boxed]
     pub async fn search(
         &self,
@@ -169,7 +171,8 @@ fn restrict(query: &mut QueryBuilder<Postgres>, search: &OrderSearch, part: Part
             .push(" = ")
             .push_bind(entry.value.clone());
     }
-    // A delivered order waits for nothing. Matches the predicate of the partial index, or the planner would not use it.
+    // A delivered order waits for nothing. Matches the predicate of the partial index, or the planner would
+    // not use it.
     if pending_reason.is_some() || part.status.is_some_and(|status| status != OrderStatus::Delivered) {
         query.push(" AND o.status <> 'DELIVERED'");
     }

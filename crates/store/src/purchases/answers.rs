@@ -40,8 +40,8 @@ impl Purchases {
         self.0.fetch_all(statement).await
     }
 
-    /// Lists the SKUs that their vendor reported as out of stock within the last `age`. Ignores reports from before the last change
-    /// of the vendor or product, and from before a later sale.
+    /// Lists the SKUs that their vendor reported as out of stock within the last `age`. Ignores reports from
+    /// before the last change of the vendor or product, and from before a later sale.
     #[boxed]
     pub async fn list_out_of_stock_skus(&self, age: Duration) -> Result<Vec<Sku>, StoreError> {
         let statement = sqlx::query_as!(

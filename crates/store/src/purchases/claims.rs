@@ -1,4 +1,5 @@
-//! Due purchases, and changes of the claims and delays of many. One purchase is claimed and released by [`super::writes`].
+//! Due purchases, and changes of the claims and delays of many. One purchase is claimed and released by
+//! [`super::writes`].
 
 use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
@@ -14,7 +15,8 @@ use crate::purchases::Purchases;
 pub(super) const CLAIM_S: i32 = 120;
 
 impl Purchases {
-    /// Lists up to `limit` unclaimed purchases of a vendor that are due for a request, those that are due longest first.
+    /// Lists up to `limit` unclaimed purchases of a vendor that are due for a request, those that are due
+    /// longest first.
     #[boxed]
     pub async fn list_due(&self, vendor: String, limit: usize) -> Result<Vec<DuePurchase>, StoreError> {
         let statement = sqlx::query_as!(
@@ -49,9 +51,9 @@ impl Purchases {
         self.0.execute(statement).await
     }
 
-    /// Shortens the delays and claims of open purchases that last longer than any delay or claim: the database's clock was set back
-    /// since. The longest delay is an hour, the bound of a vendor's `Retry-After`. A claim keeps its usual time, since its node may
-    /// be calling the vendor.
+    /// Shortens the delays and claims of open purchases that last longer than any delay or claim: the
+    /// database's clock was set back since. The longest delay is an hour, the bound of a vendor's
+    /// `Retry-After`. A claim keeps its usual time, since its node may be calling the vendor.
     #[boxed]
     pub async fn expedite_after_clock_change(&self) -> Result<(), StoreError> {
         let statement = sqlx::query!(

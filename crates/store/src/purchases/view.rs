@@ -1,7 +1,7 @@
 //! Purchase views for operators, and ending a purchase by an operator's decision.
 //!
-//! An ended purchase is final: the service never contacts the vendor about it again. The operator settles with the vendor what it
-//! sold nevertheless.
+//! An ended purchase is final: the service never contacts the vendor about it again. The operator settles
+//! with the vendor what it sold nevertheless.
 
 use serde::Serialize;
 use sqlx::PgConnection;

@@ -69,7 +69,8 @@ impl PurchaseWrites {
         self.0.submit(PurchaseWrite::Record(update)).await.map(drop)
     }
 
-    /// Releases a claim. The purchase is due for a retry after this time; `None` ends it. An ended purchase stays ended.
+    /// Releases a claim. The purchase is due for a retry after this time; `None` ends it. An ended purchase
+    /// stays ended.
     ///
     /// # Errors
     /// [`Unavailable`] when the database does not answer.

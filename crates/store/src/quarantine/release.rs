@@ -12,7 +12,8 @@ use vouchsafe_domain::product::Sku;
 use super::Quarantine;
 use crate::continuity;
 
-/// Chunks per transaction: an order that returns vouchers waits for it, about a quarter of a second on a busy machine.
+/// Chunks per transaction: an order that returns vouchers waits for it, about a quarter of a second on a busy
+/// machine.
 const MAX_CHUNKS: usize = 1_000;
 
 /// Why quarantined stock may be sold again.
@@ -90,7 +91,8 @@ impl Quarantine {
     }
 }
 
-/// The lock on `continuity` keeps a quarantine and commits that return vouchers out until the transaction ends.
+/// The lock on `continuity` keeps a quarantine and commits that return vouchers out until the transaction
+/// ends.
 async fn release(
     connection: &mut PgConnection,
     request: &StockRelease,

@@ -1,7 +1,9 @@
-//! Allocations of a day: counts of the vouchers of all orders that were settled on it, by partner and by vendor and batch.
+//! Allocations of a day: counts of the vouchers of all orders that were settled on it, by partner and by
+//! vendor and batch.
 //!
-//! An order is settled when it is delivered, or closed with a part of it. Every settlement leaves an event, so the events of the
-//! day name the candidates; the timeline of the order decides. Bought vouchers are looked up in the vendor's records and drifts.
+//! An order is settled when it is delivered, or closed with a part of it. Every settlement leaves an event,
+//! so the events of the day name the candidates; the timeline of the order decides. Bought vouchers are
+//! looked up in the vendor's records and drifts.
 //!
 //! The database's clock decides, in UTC, as for the comparisons with vendors.
 
@@ -23,7 +25,8 @@ use crate::reconciliation::Reconciliations;
 const ALLOCATIONS_LOCK: i64 = 0x5653_616c_6c6f_6300;
 
 impl Reconciliations {
-    /// Counts the allocations of the oldest due day, and returns the day. `None` if no day is due, or another node counts one.
+    /// Counts the allocations of the oldest due day, and returns the day. `None` if no day is due, or another
+    /// node counts one.
     ///
     /// # Errors
     /// The day stays due.
@@ -115,7 +118,8 @@ async fn is_archived(connection: &mut PgConnection, day: Date) -> Result<bool, s
     .await
 }
 
-/// Counts the allocations of a day, in place of the previous counts. Waits for another node that counts a day.
+/// Counts the allocations of a day, in place of the previous counts. Waits for another node that counts a
+/// day.
 pub(super) async fn write_day(connection: &mut PgConnection, day: Date) -> Result<(), sqlx::Error> {
     sqlx::query!("SELECT pg_advisory_xact_lock($1)", ALLOCATIONS_LOCK)
         .execute(&mut *connection)

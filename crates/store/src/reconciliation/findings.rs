@@ -1,7 +1,8 @@
-//! Findings of a comparison: buffered, spooled to a temporary table, and written in place of the previous result.
+//! Findings of a comparison: buffered, spooled to a temporary table, and written in place of the previous
+//! result.
 //!
-//! Lock order: reconciliations, reconciled_orders, drifts. A drift that is found again with the same terms on both sides keeps its
-//! id and its resolution.
+//! Lock order: reconciliations, reconciled_orders, drifts. A drift that is found again with the same terms on
+//! both sides keeps its id and its resolution.
 
 use sqlx::types::Json;
 use sqlx::{Executor as _, PgConnection};

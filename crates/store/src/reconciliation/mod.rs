@@ -1,4 +1,5 @@
-//! Reconciliation of a vendor's daily records with our purchases: load, merge join by reference, replace the previous result.
+//! Reconciliation of a vendor's daily records with our purchases: load, merge join by reference, replace the
+//! previous result.
 //!
 //! | step | in memory | on disk |
 //! |---|---|---|
@@ -8,8 +9,8 @@
 //! | write the result | | records, result and drifts in one commit |
 //! | count the day's allocations | | by vendor and batch, in the same commit |
 //!
-//! Incomplete records, or records with a duplicate reference, change nothing. A comparison runs on a separate connection in a task
-//! that is never cancelled; the sender of the records may disconnect at any time.
+//! Incomplete records, or records with a duplicate reference, change nothing. A comparison runs on a separate
+//! connection in a task that is never cancelled; the sender of the records may disconnect at any time.
 //!
 //! Statements on the temporary tables cannot be checked at compile time, when these tables do not exist.
 
@@ -44,8 +45,8 @@ pub use self::schedule::{ClaimedDay, ReconciliationStatus};
 /// Rows per page of either side and of the findings, which bounds memory.
 pub const PAGE_ROWS: usize = 1_000;
 
-/// Settings of a comparison's connection. Statements work on a whole day in the background, so timeouts are long. Custom plans,
-/// because a generic plan would sort the whole day for each page.
+/// Settings of a comparison's connection. Statements work on a whole day in the background, so timeouts are
+/// long. Custom plans, because a generic plan would sort the whole day for each page.
 const SESSION_SETTINGS: [(&str, &str); 4] = [
     ("plan_cache_mode", "force_custom_plan"),
     ("statement_timeout", "30min"),
@@ -53,8 +54,8 @@ const SESSION_SETTINGS: [(&str, &str); 4] = [
     ("idle_in_transaction_session_timeout", "60s"),
 ];
 
-/// Deadline of the comparison after the records are loaded. Longer than the statement timeout, so only a dead connection reaches
-/// it.
+/// Deadline of the comparison after the records are loaded. Longer than the statement timeout, so only a dead
+/// connection reaches it.
 const DEADLINE: Duration = Duration::from_secs(3_600);
 
 /// One comparison of a vendor's records of a day.
@@ -98,7 +99,8 @@ pub enum ReconciliationOutcome {
 pub struct Reconciliations(pub(super) Database);
 
 impl Reconciliations {
-    /// Loads a vendor's records, compares them with our purchases, and replaces the previous result of the day.
+    /// Loads a vendor's records, compares them with our purchases, and replaces the previous result of the
+    /// day.
     ///
     /// # Errors
     /// The result may have been written; repeating is safe.
@@ -189,7 +191,8 @@ async fn load_and_compare(
     }
 }
 
-/// Tries to get the advisory lock of a vendor, which all nodes share. It ends with the connection, however that ends.
+/// Tries to get the advisory lock of a vendor, which all nodes share. It ends with the connection, however
+/// that ends.
 async fn try_lock_vendor(connection: &mut PgConnection, vendor: &str) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT pg_try_advisory_lock(hashtextextended('reconciliation of ' || $1, 0)) AS "is_locked!""#,

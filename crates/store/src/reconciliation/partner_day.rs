@@ -1,5 +1,5 @@
-//! Reconciliation of a day as its partner sees it: the vouchers of its orders that were settled on the day, and the comparison of
-//! those that were bought, from all vendors.
+//! Reconciliation of a day as its partner sees it: the vouchers of its orders that were settled on the day,
+//! and the comparison of those that were bought, from all vendors.
 
 use sqlx::PgPool;
 use time::Date;

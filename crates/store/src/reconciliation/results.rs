@@ -15,7 +15,8 @@ use super::ReconciliationRun;
 use crate::reconciliation::Reconciliations;
 
 impl Reconciliations {
-    /// Lists the reconciliations of a day by vendor. Not paginated: vendors are created by hand, so there are few.
+    /// Lists the reconciliations of a day by vendor. Not paginated: vendors are created by hand, so there are
+    /// few.
     #[boxed]
     pub async fn list(&self, day: Date) -> Result<Vec<Reconciliation>, StoreError> {
         let statement = sqlx::query!(
@@ -54,7 +55,8 @@ impl Reconciliations {
         self.0.fetch_all(statement).await
     }
 
-    /// Lists up to `limit` days before `before`, newest first. Counts every day: there is a row per vendor and day.
+    /// Lists up to `limit` days before `before`, newest first. Counts every day: there is a row per vendor
+    /// and day.
     #[boxed]
     pub async fn list_days(
         &self,
@@ -85,8 +87,8 @@ impl Reconciliations {
     }
 }
 
-/// Computes the time span of our purchases that the day's records must contain. The previous day counts only if its comparison
-/// began after its end.
+/// Computes the time span of our purchases that the day's records must contain. The previous day counts only
+/// if its comparison began after its end.
 pub(super) async fn load_span(
     connection: &mut PgConnection,
     run: &ReconciliationRun,

@@ -1,8 +1,9 @@
 //! Reconciliation schedule: due days and their claims by nodes.
 //!
-//! The database's clock decides, in UTC. A day is due [`AFTER_MIDNIGHT_S`] after its end for up to [`CATCH_UP_DAYS`] days if the
-//! vendor had any purchase by then, or when an operator requests it. A claim postpones the day in the same statement, so one node
-//! gets it; if that node dies, the day becomes due again.
+//! The database's clock decides, in UTC. A day is due [`AFTER_MIDNIGHT_S`] after its end for up to
+//! [`CATCH_UP_DAYS`] days if the vendor had any purchase by then, or when an operator requests it. A claim
+//! postpones the day in the same statement, so one node gets it; if that node dies, the day becomes due
+//! again.
 
 use time::{Date, OffsetDateTime};
 use vouchsafe_audit_log::{self as audit, AuditActor, NO_STATE};
@@ -106,8 +107,8 @@ impl Reconciliations {
         self.0.fetch_optional(statement).await
     }
 
-    /// Requests the comparison of a day with these vendors and the count of its allocations as soon as possible, and writes audit
-    /// entries.
+    /// Requests the comparison of a day with these vendors and the count of its allocations as soon as
+    /// possible, and writes audit entries.
     #[boxed]
     pub async fn request(
         &self,

@@ -51,7 +51,8 @@ pub(super) async fn create_tables(connection: &mut PgConnection) -> Result<(), s
     connection.execute(TABLES).await.map(drop)
 }
 
-/// Inserts records. Returns the index of the first record with a duplicate reference; then a part of the page is inserted.
+/// Inserts records. Returns the index of the first record with a duplicate reference; then a part of the page
+/// is inserted.
 pub(super) async fn insert_records(
     connection: &mut PgConnection,
     lines: Vec<RecordLine>,

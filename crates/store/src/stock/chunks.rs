@@ -1,7 +1,7 @@
 //! Split of new stock rows into chunks: at most 500 rows each, with consecutive ids.
 //!
-//! Chunks are looked up by their range of stock ids, so ranges must not overlap. A small import makes small chunks: nodes own stock
-//! by the chunk, and several nodes can then sell it at once.
+//! Chunks are looked up by their range of stock ids, so ranges must not overlap. A small import makes small
+//! chunks: nodes own stock by the chunk, and several nodes can then sell it at once.
 
 use vouchsafe_domain::stock::CHUNK_VOUCHERS;
 use vouchsafe_domain::voucher::Expiry;

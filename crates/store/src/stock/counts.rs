@@ -15,7 +15,8 @@ use crate::stock::Stock;
 const MAX_CHUNKS: usize = 100;
 
 impl Stock {
-    /// Counts a batch of emptied chunks and returns whether there may be more. Concurrent calls count different chunks.
+    /// Counts a batch of emptied chunks and returns whether there may be more. Concurrent calls count
+    /// different chunks.
     ///
     /// # Errors
     /// The next call repeats the work.
@@ -26,8 +27,8 @@ impl Stock {
     }
 }
 
-/// Skips locked chunks: a later batch counts them. Locks totals in the order of their SKUs. An import stores new codes only and a
-/// return only old ones, so the first voucher of a chunk tells whether all came back.
+/// Skips locked chunks: a later batch counts them. Locks totals in the order of their SKUs. An import stores
+/// new codes only and a return only old ones, so the first voucher of a chunk tells whether all came back.
 async fn count_batch(pool: &PgPool) -> Result<i64, sqlx::Error> {
     let counted = sqlx::query_scalar!(
         r#"WITH emptied AS MATERIALIZED (

@@ -7,8 +7,9 @@
 //! | mark the chunks as expired up to today | skips locked chunks |
 //! | write an audit entry per SKU | |
 //!
-//! The database's date (UTC) counts, and the last valid day is still valid. The primary key of `allocations` decides against a
-//! concurrent order: an order decided before midnight keeps the voucher if it commits first, else it decides again.
+//! The database's date (UTC) counts, and the last valid day is still valid. The primary key of `allocations`
+//! decides against a concurrent order: an order decided before midnight keeps the voucher if it commits
+//! first, else it decides again.
 
 use serde::Serialize;
 use sqlx::PgConnection;
@@ -46,7 +47,8 @@ struct ExpiryAuditState {
 }
 
 impl Stock {
-    /// Removes a batch of expired vouchers from sale. Idempotent. On concurrent calls, all nodes but one do nothing.
+    /// Removes a batch of expired vouchers from sale. Idempotent. On concurrent calls, all nodes but one do
+    /// nothing.
     ///
     /// # Errors
     /// The next call repeats the work.
@@ -145,8 +147,8 @@ async fn allocate_expired(
     .await
 }
 
-/// Skips chunks that a commit has locked. Waiting for them could deadlock: the lock order is chunks before vouchers, and vouchers
-/// are locked already.
+/// Skips chunks that a commit has locked. Waiting for them could deadlock: the lock order is chunks before
+/// vouchers, and vouchers are locked already.
 async fn mark_expired(
     connection: &mut PgConnection,
     chunks: &[i64],

@@ -8,7 +8,8 @@ use vouchsafe_domain::stock::level::ExpiringStock;
 use crate::stock::Stock;
 
 impl Stock {
-    /// Counts the available vouchers by month of expiry, optionally of one product; those that never expire come last.
+    /// Counts the available vouchers by month of expiry, optionally of one product; those that never expire
+    /// come last.
     #[boxed]
     pub async fn count_by_expiry(
         &self,
@@ -24,7 +25,8 @@ impl Stock {
 /// several months, or has expired vouchers, is counted voucher by voucher. Imports sort by expiry, so few
 /// chunks do.
 ///
-/// Not checked at compile time, because checked statements are prepared persistently: the plan depends on the filter value.
+/// Not checked at compile time, because checked statements are prepared persistently: the plan depends on the
+/// filter value.
 async fn count(pool: &PgPool, product_id: Option<String>) -> Result<Vec<ExpiringStock>, sqlx::Error> {
     sqlx::query_as(
         "SELECT n.month, sum(n.vouchers)::bigint AS vouchers

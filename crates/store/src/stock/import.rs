@@ -1,9 +1,10 @@
 //! Import transaction: new codes, their stock rows and chunks, and the audit entry.
 //!
-//! Two unique indexes admit each voucher of a brand once, also between concurrent imports of one file: the blind index (code and
-//! PIN) and the code index (code). Codes are inserted in code index order, so concurrent imports cannot deadlock. A product whose
-//! vouchers are identified by code and PIN inserts those that share a code in a second pass, in blind index order, with the blind
-//! index as code index: the code index of a first pass is never waited for in a second one.
+//! Two unique indexes admit each voucher of a brand once, also between concurrent imports of one file: the
+//! blind index (code and PIN) and the code index (code). Codes are inserted in code index order, so
+//! concurrent imports cannot deadlock. A product whose vouchers are identified by code and PIN inserts those
+//! that share a code in a second pass, in blind index order, with the blind index as code index: the code
+//! index of a first pass is never waited for in a second one.
 
 use std::collections::HashSet;
 
@@ -146,7 +147,8 @@ async fn insert_codes(
     Ok(inserted)
 }
 
-/// Inserts codes with this code index, except for those that violate one of the unique indexes. Returns the ids of the others.
+/// Inserts codes with this code index, except for those that violate one of the unique indexes. Returns the
+/// ids of the others.
 async fn insert_under(
     connection: &mut PgConnection,
     batch: &StockBatch,
@@ -179,7 +181,8 @@ async fn insert_under(
     Ok(inserted.fetch_all(connection).await?.into_iter().collect())
 }
 
-/// The indexes of the vouchers that are neither new nor stored already: the brand has their code with another PIN.
+/// The indexes of the vouchers that are neither new nor stored already: the brand has their code with another
+/// PIN.
 async fn find_conflicts(
     connection: &mut PgConnection,
     batch: &StockBatch,

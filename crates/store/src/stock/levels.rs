@@ -28,8 +28,8 @@ impl Stock {
 /// two stock rows and counts once: the second rows are subtracted. They fill chunks of their own, so the
 /// first row of a chunk shows whether all are second rows ([`super::counts`]).
 ///
-/// Not checked at compile time, because checked statements are prepared persistently: the plan depends on the filter values and
-/// on the current table sizes.
+/// Not checked at compile time, because checked statements are prepared persistently: the plan depends on the
+/// filter values and on the current table sizes.
 async fn levels(
     pool: &PgPool,
     product_id: Option<String>,

@@ -23,8 +23,8 @@ impl Stock {
             .await
     }
 
-    /// For each of the levels, the number of vouchers that were sold a week ago, or when the SKU was first measured; `None` before
-    /// that.
+    /// For each of the levels, the number of vouchers that were sold a week ago, or when the SKU was first
+    /// measured; `None` before that.
     #[boxed]
     pub async fn list_sold_baselines(
         &self,

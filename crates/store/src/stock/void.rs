@@ -1,7 +1,7 @@
 //! Void of vouchers: removes free vouchers from sale with a row in `allocations`.
 //!
-//! The primary key of `allocations` decides between a void and a concurrent sale. A shelf in memory may still offer a void
-//! voucher; the commit of such an order fails.
+//! The primary key of `allocations` decides between a void and a concurrent sale. A shelf in memory may still
+//! offer a void voucher; the commit of such an order fails.
 
 use serde::Serialize;
 use sqlx::PgConnection;

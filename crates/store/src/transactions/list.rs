@@ -1,8 +1,8 @@
 //! Ledger lists: keyset pagination over all wallets of a partner, newest entries first.
 //!
-//! Each wallet is read by descending sequence number, which has no gaps and is indexed. A page merges the newest entries of all
-//! wallets, of which a partner has few. An index on the time would slow down every order; instead a binary search
-//! (`last_entry_before_v1`) finds the sequence numbers of a period.
+//! Each wallet is read by descending sequence number, which has no gaps and is indexed. A page merges the
+//! newest entries of all wallets, of which a partner has few. An index on the time would slow down every
+//! order; instead a binary search (`last_entry_before_v1`) finds the sequence numbers of a period.
 //!
 //! | filter | index |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | another type | `ledger_by_kind` |
 //! | order | primary key for the debit, `ledger_of_order` for other entries |
 //!
-//! The cursor is a sequence number per wallet: pagination neither repeats nor skips an entry, whatever is posted meanwhile and
-//! however clocks drift.
+//! The cursor is a sequence number per wallet: pagination neither repeats nor skips an entry, whatever is
+//! posted meanwhile and however clocks drift.
 
 use sqlx::{PgPool, Postgres, QueryBuilder};
 use vouchsafe_database::boxed;
@@ -27,8 +27,8 @@ use vouchsafe_domain::period::Period;
 use super::TransactionRow;
 use crate::transactions::Transactions;
 
-/// How far `created_at` can be out of sequence order in a wallet: a statement reads the clock before it locks the wallet, and runs
-/// for at most 15 s. The rest allows for clock adjustments.
+/// How far `created_at` can be out of sequence order in a wallet: a statement reads the clock before it locks
+/// the wallet, and runs for at most 15 s. The rest allows for clock adjustments.
 const MAX_CLOCK_SKEW: &str = "interval '1 minute'";
 
 impl Transactions {
@@ -92,8 +92,8 @@ fn build_query(
     query
 }
 
-/// Adds the query of the wallets, each with the sequence number below which to continue. Leaves out wallets that were empty when
-/// pagination began.
+/// Adds the query of the wallets, each with the sequence number below which to continue. Leaves out wallets
+/// that were empty when pagination began.
 fn push_wallets(
     query: &mut QueryBuilder<Postgres>,
     partner_id: PartnerId,

@@ -68,7 +68,8 @@ impl Webhooks {
         })
     }
 
-    /// Sets a new secret and returns until when the old one signs in addition, or `None` if the endpoint does not exist.
+    /// Sets a new secret and returns until when the old one signs in addition, or `None` if the endpoint does
+    /// not exist.
     #[boxed]
     pub async fn rotate_secret(
         &self,
@@ -100,8 +101,8 @@ impl Webhooks {
         })
     }
 
-    /// Enables an endpoint, no matter if the partner or a 410 response disabled it, and makes its deliveries due at once.
-    /// `None` if the endpoint does not exist.
+    /// Enables an endpoint, no matter if the partner or a 410 response disabled it, and makes its deliveries
+    /// due at once. `None` if the endpoint does not exist.
     #[boxed]
     pub async fn enable(
         &self,
@@ -122,7 +123,8 @@ impl Webhooks {
     }
 }
 
-/// Enables or disables an endpoint. After enabling it receives the events of the last 24 hours; older ones stay in the feed.
+/// Enables or disables an endpoint. After enabling it receives the events of the last 24 hours; older ones
+/// stay in the feed.
 pub(super) async fn set_enabled(
     connection: &mut PgConnection,
     (partner_id, webhook_id): (PartnerId, WebhookId),

@@ -1,7 +1,8 @@
 //! Webhook endpoints of partners: registration, delivery progress and health.
 //!
-//! Secrets are stored sealed. A change revokes the lease of the delivering node, so the next delivery uses the new settings. An
-//! endpoint receives the events committed after its registration; after re-enabling, those of the last 24 hours.
+//! Secrets are stored sealed. A change revokes the lease of the delivering node, so the next delivery uses
+//! the new settings. An endpoint receives the events committed after its registration; after re-enabling,
+//! those of the last 24 hours.
 //!
 //! Lock order: the partner's row, webhooks, webhook_progress.
 

@@ -15,7 +15,8 @@ use super::change::{revoke_lease, set_enabled, write_url_entry};
 use super::{MAX_WEBHOOKS, find, stored_kinds};
 use crate::webhooks::Webhooks;
 
-/// Requested settings of an endpoint. `None` keeps the current value, or takes the default for a new endpoint.
+/// Requested settings of an endpoint. `None` keeps the current value, or takes the default for a new
+/// endpoint.
 #[derive(Debug, Clone)]
 pub struct PutWebhookRequest {
     pub partner_id: PartnerId,
@@ -28,7 +29,8 @@ pub struct PutWebhookRequest {
     pub enabled: Option<bool>,
     /// Id of a new endpoint.
     pub new_id: WebhookId,
-    /// The secret of a new endpoint, or of one whose URL gets another origin; sealed for `webhook_id` or else `new_id`.
+    /// The secret of a new endpoint, or of one whose URL gets another origin; sealed for `webhook_id` or else
+    /// `new_id`.
     pub secret: Vec<u8>,
     /// Hashes URLs for the audit log.
     pub url_key: FingerprintKey,
@@ -168,7 +170,8 @@ async fn insert(
     )
     .execute(&mut *connection)
     .await?;
-    // Starts at the current last event. The lock on the counter row prevents that an event is numbered meanwhile.
+    // Starts at the current last event. The lock on the counter row prevents that an event is numbered
+    // meanwhile.
     sqlx::query!(
         "INSERT INTO webhook_progress (partner_id, webhook_id, cursor)
          SELECT $1, $2, COALESCE((

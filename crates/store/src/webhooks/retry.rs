@@ -13,11 +13,12 @@ use super::{Webhooks, find};
 use crate::deliveries::make_waiting_due;
 
 impl Webhooks {
-    /// Makes every waiting delivery of an endpoint due at once, also while the endpoint fails, and returns the endpoint. `None` if
-    /// it does not exist.
+    /// Makes every waiting delivery of an endpoint due at once, also while the endpoint fails, and returns
+    /// the endpoint. `None` if it does not exist.
     ///
-    /// Only a failing endpoint is leased anew, because its holder waits for a time that it read before. One that works keeps its
-    /// lease, so that its attempts in flight are not repeated: its holder reads the due rows after the next poll.
+    /// Only a failing endpoint is leased anew, because its holder waits for a time that it read before. One
+    /// that works keeps its lease, so that its attempts in flight are not repeated: its holder reads the due
+    /// rows after the next poll.
     #[boxed]
     pub async fn retry(
         &self,

@@ -1,7 +1,7 @@
 //! Bounded queue between the code that ends spans and the thread that exports them.
 //!
-//! A full queue drops spans. Spans dropped here or by the collector are counted, and the export thread logs when a loss begins
-//! and when it ends, because request threads must not log for each span.
+//! A full queue drops spans. Spans dropped here or by the collector are counted, and the export thread logs
+//! when a loss begins and when it ends, because request threads must not log for each span.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

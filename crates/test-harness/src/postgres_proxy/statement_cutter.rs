@@ -65,7 +65,8 @@ impl StatementCutter {
         self.options.clone()
     }
 
-    /// Ends all connections, waits until the server has ended their sessions, and returns whether a statement was cut.
+    /// Ends all connections, waits until the server has ended their sessions, and returns whether a statement
+    /// was cut.
     pub async fn close(self) -> bool {
         let was_cut = self.state.is_cut.send_replace(true);
         self.state.is_cut.closed().await;

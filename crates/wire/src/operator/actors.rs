@@ -127,7 +127,8 @@ pub struct ActorStatsBody {
     pub mailbox_depth: usize,
     /// Messages handled since the process started; webhook attempts of a delivery actor.
     pub handled: u64,
-    /// Messages handled per second, in the last seconds; null until the actor was one of the busiest for some seconds.
+    /// Messages handled per second, in the last seconds; null until the actor was one of the busiest for some
+    /// seconds.
     #[schema(required)]
     pub handled_per_s: Option<f64>,
     /// Half of the messages since the process started were handled in less than this time. Microseconds, a

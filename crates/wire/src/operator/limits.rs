@@ -1,5 +1,6 @@
-//! Documented limits of numbers and lists equal the constants that validate: the schema attributes of utoipa take literals
-//! alone, and a type for each bound would be a type of its own in generated clients. Texts have types: see `text.rs`.
+//! Documented limits of numbers and lists equal the constants that validate: the schema attributes of utoipa
+//! take literals alone, and a type for each bound would be a type of its own in generated clients. Texts have
+//! types: see `text.rs`.
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema;

@@ -107,6 +107,7 @@ pub struct Overview {
     pub traffic: Option<Sample>,
     #[serde(flatten)]
     pub work: OpenWork,
-    /// The ten SKUs whose stock lasts for the shortest time, if for less than seven days. Counted once a minute.
+    /// The ten SKUs whose stock lasts for the shortest time, if for less than seven days. Counted once a
+    /// minute.
     pub low_stock: Vec<StockLevelBody>,
 }

@@ -40,8 +40,8 @@ const DEFAULT_LOW_STOCK_AT: u32 = 20;
 /// Availability counts up to this number.
 pub(super) const MAX_LOW_STOCK_AT: u32 = 100_000;
 
-/// The options with a value of a product. clap leaves the group of a struct empty if some fields are flattened, as the
-/// expiry policy is.
+/// The options with a value of a product. clap leaves the group of a struct empty if some fields are
+/// flattened, as the expiry policy is.
 const OPTIONS: [&str; 14] = [
     "name",
     "brand",

@@ -10,7 +10,8 @@ use vouchsafe_domain::identifier;
 
 use crate::error_body::InvalidRequest;
 
-/// Declares texts of a request: trimmed and checked while the request is parsed, and described with their length.
+/// Declares texts of a request: trimmed and checked while the request is parsed, and described with their
+/// length.
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident = $parse:ident::<$max:literal>;)+) => {
         $(

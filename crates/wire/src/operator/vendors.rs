@@ -93,8 +93,8 @@ pub struct VendorRequest {
     #[schema(value_type = Option<HttpUrl>)]
     #[arg(long, help = "URL of the vendor's API, for http only")]
     url: Option<String>,
-    /// Bearer token for the vendor, for `http` only; never shown. If omitted, the stored one stays unless the URL
-    /// changes.
+    /// Bearer token for the vendor, for `http` only; never shown. If omitted, the stored one stays unless the
+    /// URL changes.
     #[serde(
         default,
         serialize_with = "serialize_secret",

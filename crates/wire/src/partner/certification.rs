@@ -28,7 +28,8 @@ pub struct Certification {
     passed_at: Option<OffsetDateTime>,
     /// The checks.
     checks: Vec<CertificationCheck>,
-    /// Checks whose latest attempt failed after all were passed. They take nothing back, but your client should not fail them.
+    /// Checks whose latest attempt failed after all were passed. They take nothing back, but your client
+    /// should not fail them.
     warnings: Vec<CertificationWarning>,
 }
 
@@ -72,8 +73,8 @@ fn check_schema() -> Object {
 
 fn state_schema() -> Object {
     extensible_enum(
-        "State of the check: `PASSED` or `FAILED` by the latest decisive attempt, `NOT_SEEN` without any. `PASSED` from the time on when \
-         all checks were.",
+        "State of the check: `PASSED` or `FAILED` by the latest decisive attempt, `NOT_SEEN` without any. \
+         `PASSED` from the time on when all checks were.",
         CheckState::VARIANTS.iter().map(|state| state.into_str()),
     )
 }

@@ -154,7 +154,8 @@ impl Connection {
         Some(PlacedOrder { outcome, log_index })
     }
 
-    /// Places an order; if it is delivered at once, reads its codes and then itself, and waits for its events.
+    /// Places an order; if it is delivered at once, reads its codes and then itself, and waits for its
+    /// events.
     async fn live(
         &mut self,
         slot: SendSlot,
@@ -189,7 +190,8 @@ impl Connection {
         Some(outcome)
     }
 
-    /// Waits until the events of a delivered order have arrived: created, one for each issued voucher, delivered.
+    /// Waits until the events of a delivered order have arrived: created, one for each issued voucher,
+    /// delivered.
     async fn wait_for_events(&self, order_number: u128, vouchers: usize) -> Result<(), RequestFailure> {
         let missing = |reason: &str| RequestFailure::Unknown(format!("events of the order: {reason}"));
         let Some(events) = &self.state.plan.events else {

@@ -1,10 +1,10 @@
 //! Load driver: closed or open loop over a number of connections, for any number of partners.
 //!
-//! Each thread runs its connections as tasks on a separate runtime and keeps its own tally. An order touches no
-//! shared state but the send schedule and the progress counters.
+//! Each thread runs its connections as tasks on a separate runtime and keeps its own tally. An order touches
+//! no shared state but the send schedule and the progress counters.
 //!
-//! Rule: in an open loop, latency begins when the request was due, not when it left. Otherwise a stalled service
-//! would hold back the requests that show the stall (coordinated omission).
+//! Rule: in an open loop, latency begins when the request was due, not when it left. Otherwise a stalled
+//! service would hold back the requests that show the stall (coordinated omission).
 
 mod connection;
 
@@ -101,7 +101,8 @@ impl LoadPlan {
         total / self.threads + usize::from(index < total % self.threads)
     }
 
-    /// End of an open loop: the planned time, or the time at which the arrival after the last one would be due.
+    /// End of an open loop: the planned time, or the time at which the arrival after the last one would be
+    /// due.
     fn load_end(&self, start: Instant, times: &[Duration]) -> LoadEnd {
         let at = match (self.length, self.pace) {
             (RunLength::Orders(_), Pace::Open { per_second, .. }) => {

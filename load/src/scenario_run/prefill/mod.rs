@@ -1,9 +1,9 @@
-//! Prefill of a deployment's database with plain SQL as the superuser: partners, delivered orders with their rows in
-//! all tables, stored responses, and stock.
+//! Prefill of a deployment's database with plain SQL as the superuser: partners, delivered orders with their
+//! rows in all tables, stored responses, and stock.
 //!
-//! Rule: the inserted data satisfies every invariant of `vouchsafe verify`, which the audit of the run checks. This
-//! is the only part of the crate that knows the tables of the service: ten million orders over the API would take
-//! more than an hour.
+//! Rule: the inserted data satisfies every invariant of `vouchsafe verify`, which the audit of the run
+//! checks. This is the only part of the crate that knows the tables of the service: ten million orders over
+//! the API would take more than an hour.
 
 use std::fmt;
 
@@ -40,8 +40,8 @@ pub struct PrefillSizes {
 }
 
 impl PrefillSizes {
-    /// A database with so many orders, as many unsold vouchers, a tenth of stored responses and a hundredth of
-    /// partners.
+    /// A database with so many orders, as many unsold vouchers, a tenth of stored responses and a hundredth
+    /// of partners.
     #[must_use]
     pub fn for_orders(orders: u64) -> Self {
         Self {
@@ -84,8 +84,8 @@ impl fmt::Display for PrefillSizes {
     }
 }
 
-/// Fills the database of a deployment, then restarts the service, which reads partners and products at its start.
-/// Blocks.
+/// Fills the database of a deployment, then restarts the service, which reads partners and products at its
+/// start. Blocks.
 ///
 /// # Errors
 /// If a statement fails, after which rows of earlier statements remain, or the service does not restart.

@@ -1,5 +1,5 @@
-//! Scenario files (`scenarios/*.json`): partners, SKUs, order forms, request mix, pace and faults. They contain only
-//! sizes and shares, so two runs of one file with one seed send the same requests.
+//! Scenario files (`scenarios/*.json`): partners, SKUs, order forms, request mix, pace and faults. They
+//! contain only sizes and shares, so two runs of one file with one seed send the same requests.
 
 use std::fmt;
 use std::path::Path;
@@ -57,7 +57,8 @@ pub struct Scenario {
     pub restarts: u64,
     #[serde(default)]
     pub replays: Option<ReplayPhase>,
-    /// Expected outcomes besides 2xx, such as `409 INSUFFICIENT_INVENTORY`. Any other outcome fails the audit.
+    /// Expected outcomes besides 2xx, such as `409 INSUFFICIENT_INVENTORY`. Any other outcome fails the
+    /// audit.
     #[serde(default)]
     pub refusals: Vec<String>,
     /// Conditions that must hold for the figures of a run, such as `p99 <= 50`.
@@ -88,8 +89,8 @@ pub enum VoucherSupply {
     ByPopularity(ByPopularity),
 }
 
-/// Stock proportional to popularity: with ten thousand SKUs, popular ones get thousands of vouchers and others about
-/// twenty.
+/// Stock proportional to popularity: with ten thousand SKUs, popular ones get thousands of vouchers and
+/// others about twenty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByPopularity {
@@ -98,8 +99,8 @@ pub struct ByPopularity {
 }
 
 impl VoucherSupply {
-    /// Stock of a SKU with this share of the orders. Sales follow a Poisson distribution; mean + 6 × √mean + 10 is
-    /// exceeded less than once in a hundred million cases.
+    /// Stock of a SKU with this share of the orders. Sales follow a Poisson distribution; mean + 6 × √mean +
+    /// 10 is exceeded less than once in a hundred million cases.
     fn of(self, share: f64) -> u64 {
         match self {
             Self::Each(vouchers) => vouchers,
@@ -201,8 +202,8 @@ pub struct PauseSchedule {
     pub for_ms: u64,
 }
 
-/// Replays after a restart: the load ends after a number of orders, the service is killed and restarted, then a
-/// closed loop over the same number of connections replays uniformly drawn keys of that load.
+/// Replays after a restart: the load ends after a number of orders, the service is killed and restarted, then
+/// a closed loop over the same number of connections replays uniformly drawn keys of that load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayPhase {

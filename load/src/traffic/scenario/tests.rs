@@ -66,8 +66,8 @@ fn enough_for_sizes_stock_by_popularity() {
         r#""vouchers": { "enough_for": 2000 }, "popularity": { "zipf": 1.0 }"#,
     );
     let seed_data = small.unwrap().seed_data();
-    // Weights 1, 1/2, 1/3, 1/4 of 25/12: means 960, 480, 320 and 240 of 2,000 orders. Every second SKU is scarce with
-    // one voucher.
+    // Weights 1, 1/2, 1/3, 1/4 of 25/12: means 960, 480, 320 and 240 of 2,000 orders. Every second SKU is
+    // scarce with one voucher.
     let vouchers: Vec<_> = seed_data.skus.iter().map(|sku| sku.vouchers).collect();
     assert_eq!(vouchers, [960 + 186 + 10, 1, 320 + 108 + 10, 1]);
 }

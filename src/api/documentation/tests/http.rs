@@ -1,4 +1,5 @@
-//! Tests of the documentation over HTTP: methods, headers, conditional requests, compression and unknown paths.
+//! Tests of the documentation over HTTP: methods, headers, conditional requests, compression and unknown
+//! paths.
 
 use std::io::Read as _;
 

@@ -44,7 +44,8 @@ impl Operator {
         Err(forbidden(needed, self.role))
     }
 
-    /// Rejects a session without a recent authentication at the identity provider. A token that no session has issued has none.
+    /// Rejects a session without a recent authentication at the identity provider. A token that no session
+    /// has issued has none.
     ///
     /// # Errors
     /// `STEP_UP_REQUIRED`.

@@ -1,7 +1,7 @@
 //! `/orders/{order_id}/approve`, `/reject` and `/cancel`: operators' decisions on an order.
 //!
-//! The engine decides on the current state of the order and writes the audit entry in the same commit. If another decision
-//! came first, the response is 409.
+//! The engine decides on the current state of the order and writes the audit entry in the same commit. If
+//! another decision came first, the response is 409.
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};

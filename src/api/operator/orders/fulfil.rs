@@ -259,7 +259,8 @@ async fn store_for_order(
             .map_err(|_| ApiError::unavailable())?
             .map_err(|error| ingest::seal_error(&error))?;
         let summary = ingest::store_batch(service, sealed, actor.clone()).await?;
-        // Imported by another call since the check. What is stored stays reserved for the order, and the call can be repeated.
+        // Imported by another call since the check. What is stored stays reserved for the order, and the call
+        // can be repeated.
         if let Some(position) = summary.conflicts.first() {
             return Err(code_conflict(*position));
         }
@@ -268,7 +269,8 @@ async fn store_for_order(
     Ok(stored)
 }
 
-/// Delivers the vouchers reserved under the line's purchase, and schedules a poll of the purchase, which may end with that.
+/// Delivers the vouchers reserved under the line's purchase, and schedules a poll of the purchase, which may
+/// end with that.
 async fn deliver(service: &OperatorState, order: &Order, pending_line: &PendingLine) -> Result<(), ApiError> {
     service.store.purchases.expedite(pending_line.purchase_id).await?;
     let delivery = ReservedDelivery {

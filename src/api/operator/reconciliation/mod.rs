@@ -1,6 +1,8 @@
-//! `/reconciliation`: allocations of a day, results of comparing vendor records with purchases, manual runs, and record files.
+//! `/reconciliation`: allocations of a day, results of comparing vendor records with purchases, manual runs,
+//! and record files.
 //!
-//! A manual run is queued in the database; the next node that polls executes it. The response does not wait for it.
+//! A manual run is queued in the database; the next node that polls executes it. The response does not wait
+//! for it.
 
 pub(super) mod drifts;
 mod upload;

@@ -1,7 +1,7 @@
 //! `POST /reconciliation/{date}/records`: upload of a vendor's records as a file.
 //!
-//! Streams the file into the comparison in bounded memory. A file takes effect completely or not at all; an interrupted
-//! upload changes nothing and can be repeated.
+//! Streams the file into the comparison in bounded memory. A file takes effect completely or not at all; an
+//! interrupted upload changes nothing and can be repeated.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokio::sync::mpsc::{Sender, channel};

@@ -18,7 +18,8 @@ use vouchsafe_wire::operator::stock::row::VoucherRow;
 use crate::api::error::ApiError;
 use crate::api::operator::OperatorState;
 
-/// Which stored codes a code in a list names: the card whatever its PIN, where the product's vouchers are identified by the code.
+/// Which stored codes a code in a list names: the card whatever its PIN, where the product's vouchers are
+/// identified by the code.
 #[must_use]
 pub(in crate::api::operator) fn code_match(
     vault: &Vault,
@@ -45,7 +46,8 @@ pub(in crate::api::operator) enum CodeState {
     Conflict,
 }
 
-/// Codes that came before in a file. Holds at most as many as fit into 64 MiB; beyond that, a repetition counts as new.
+/// Codes that came before in a file. Holds at most as many as fit into 64 MiB; beyond that, a repetition
+/// counts as new.
 #[derive(Default)]
 pub(in crate::api::operator) struct KnownCodes(HashSet<BlindIndex>);
 

@@ -1,4 +1,5 @@
-//! `/stock/quarantine`: quarantine of available stock, comparison with what was sold since a backup, and release.
+//! `/stock/quarantine`: quarantine of available stock, comparison with what was sold since a backup, and
+//! release.
 
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::product::Sku;

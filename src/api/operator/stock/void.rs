@@ -1,4 +1,5 @@
-//! `POST /stock/void`: takes vouchers out of sale, all available ones of a SKU or named codes. Sold vouchers stay sold.
+//! `POST /stock/void`: takes vouchers out of sale, all available ones of a SKU or named codes. Sold vouchers
+//! stay sold.
 
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::product::Sku;

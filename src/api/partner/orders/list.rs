@@ -1,4 +1,5 @@
-//! `GET /orders`: list of a partner's orders, newest first, in the representation of `GET /orders/{order_id}`.
+//! `GET /orders`: list of a partner's orders, newest first, in the representation of `GET
+//! /orders/{order_id}`.
 
 use actix_web::web;
 use vouchsafe_domain::order::Order;

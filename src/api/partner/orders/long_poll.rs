@@ -1,4 +1,5 @@
-//! Long polling of an order: `GET /orders/{order_id}` with `Prefer: wait=N`, until its status changes or it is closed.
+//! Long polling of an order: `GET /orders/{order_id}` with `Prefer: wait=N`, until its status changes or it
+//! is closed.
 //!
 //! A waiting request holds only its subscription, which has limits of its own: no database connection and no
 //! permit to be in flight. The order is read again after the wait.
@@ -15,8 +16,8 @@ use crate::api::middleware::response_delivery;
 use crate::api::partner::PartnerState;
 use crate::service::Service;
 
-/// Reads the order, after waiting for a status change if it is in progress. Returns the order and the wait that was
-/// granted, which is `None` if too many requests wait already.
+/// Reads the order, after waiting for a status change if it is in progress. Returns the order and the wait
+/// that was granted, which is `None` if too many requests wait already.
 pub(super) async fn read_order(
     service: &PartnerState,
     request: &HttpRequest,

@@ -126,7 +126,8 @@ pub(in crate::api) fn not_found(order_id: OrderId) -> ApiError {
     )
 }
 
-/// Bytes of the response to a typical order of one voucher: the initial buffer size, which avoids reallocation.
+/// Bytes of the response to a typical order of one voucher: the initial buffer size, which avoids
+/// reallocation.
 const TYPICAL_RESPONSE_BYTES: usize = 768;
 
 /// Encodes the engine's outcomes as JSON responses.

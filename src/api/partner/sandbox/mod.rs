@@ -1,4 +1,5 @@
-//! `/sandbox`: a partner plays operator, vendor and fault for its own orders. Sandbox only; in production these routes are 404.
+//! `/sandbox`: a partner plays operator, vendor and fault for its own orders. Sandbox only; in production
+//! these routes are 404.
 
 mod faults;
 mod orders;

@@ -1,4 +1,5 @@
-//! `/sandbox/orders/{order_id}`: a partner decides an approval as an operator would, and how the mock vendor responds.
+//! `/sandbox/orders/{order_id}`: a partner decides an approval as an operator would, and how the mock vendor
+//! responds.
 
 use std::time::Duration;
 
@@ -22,8 +23,8 @@ use crate::service::Service;
 /// Reason of a decision, in the order's timeline and in the audit log.
 const REASON: &str = "decided by the partner in the sandbox";
 
-/// How often a purchase is claimed that the vendor's actor has claimed, and the pause in between. A mock vendor responds within
-/// milliseconds.
+/// How often a purchase is claimed that the vendor's actor has claimed, and the pause in between. A mock
+/// vendor responds within milliseconds.
 const CLAIM_ATTEMPTS: u32 = 20;
 const CLAIM_PAUSE: Duration = Duration::from_millis(50);
 

@@ -59,7 +59,8 @@ pub(in crate::api::partner) async fn retry(
     Ok(HttpResponse::Accepted().json(WebhookBody::of(&webhook, None)))
 }
 
-/// A failing endpoint has lost its lease, so that its actor notices only when it writes; one that works reads what is due.
+/// A failing endpoint has lost its lease, so that its actor notices only when it writes; one that works reads
+/// what is due.
 pub(in crate::api) async fn notify_of_retry(service: &Service, webhook: &Webhook) {
     if webhook.failures >= i64::from(FAILING_THRESHOLD) {
         service.deliveries.release(webhook.webhook_id).await;

@@ -1,7 +1,7 @@
 //! `/webhooks`: register, list, update and delete webhook endpoints.
 //!
-//! A signing secret is returned only by the request that created it. Every response shows the status of an endpoint, the
-//! reason if it is disabled, and the next delivery attempt.
+//! A signing secret is returned only by the request that created it. Every response shows the status of an
+//! endpoint, the reason if it is disabled, and the next delivery attempt.
 
 mod actions;
 mod attempts;

@@ -70,8 +70,8 @@ async fn send_test_deliveries(
             duplicate: None,
         };
     }
-    // The invalid signature goes first, while the endpoint does not know the event id: an endpoint that deduplicates before it
-    // verifies would otherwise accept it as a duplicate.
+    // The invalid signature goes first, while the endpoint does not know the event id: an endpoint that
+    // deduplicates before it verifies would otherwise accept it as a duplicate.
     let invalid = WebhookRequest {
         signing: SigningMode::Invalid,
         ..delivery.clone()

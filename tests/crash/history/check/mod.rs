@@ -13,8 +13,8 @@
 //! | returned codes belong to the order's vouchers | [`Violation::ForeignCodes`] |
 //! | a 2xx response has the fields of the API contract | [`Violation::MalformedResponse`] |
 //!
-//! The service stores 2xx responses and two refusals (funds, inventory) under a key. Other 409s, 429 and 5xx mean
-//! "not now" and may precede, separate or follow the stored response.
+//! The service stores 2xx responses and two refusals (funds, inventory) under a key. Other 409s, 429 and 5xx
+//! mean "not now" and may precede, separate or follow the stored response.
 
 mod orders;
 mod responses;

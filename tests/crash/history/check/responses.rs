@@ -56,8 +56,8 @@ fn check_single_response(partner: &str, key: &str, ops: &[&Op]) -> Result<(), Vi
                     |event: &Event| (event.status, event.body_hash.clone(), event.req_hash.clone());
                 return compared_parts(event) != compared_parts(first);
             }
-            // The service rightly rejects another body under the key. A request that overlaps the first response may
-            // have been rejected before that response was stored.
+            // The service rightly rejects another body under the key. A request that overlaps the first
+            // response may have been rejected before that response was stored.
             let repeats = event.req_hash == first.req_hash && op.invoke.t_ns > first.t_ns;
             repeats && !is_postponed(event)
         })

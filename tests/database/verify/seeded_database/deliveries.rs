@@ -1,5 +1,5 @@
-//! Seeded webhook deliveries: a disabled endpoint, and one with a failed event that blocks its order, an event delivered on
-//! the second attempt, and a replayed event.
+//! Seeded webhook deliveries: a disabled endpoint, and one with a failed event that blocks its order, an
+//! event delivered on the second attempt, and a replayed event.
 
 use std::time::Duration;
 

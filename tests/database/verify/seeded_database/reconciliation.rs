@@ -1,4 +1,5 @@
-//! Seeded reconciliation: the vendor's records have two vouchers that are unknown here, one of them for the pending order.
+//! Seeded reconciliation: the vendor's records have two vouchers that are unknown here, one of them for the
+//! pending order.
 
 use tokio::sync::mpsc::channel;
 use vouchsafe_domain::ids::OrderId;

@@ -1,4 +1,5 @@
-//! API reference, rendered from an OpenAPI 3.1 document: an overview, a page per endpoint, per webhook event and per schema.
+//! API reference, rendered from an OpenAPI 3.1 document: an overview, a page per endpoint, per webhook event
+//! and per schema.
 //!
 //! Text of the document is escaped, so it cannot inject HTML.
 

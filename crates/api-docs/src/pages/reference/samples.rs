@@ -203,10 +203,11 @@ impl Sample {
             String::new()
         };
         format!(
-            "{imports}\nsecret = os.environ[\"VOUCHSAFE_API_SECRET\"]\n{timestamp}method, path = \"{}\", \"{}\"\n{body}headers = {{\n\
-             {headers}}}\nurl = os.environ[\"VOUCHSAFE_BASE_URL\"].removesuffix(\"{API_PREFIX}\") + path\n\
-             request = urllib.request.Request(url, {data}, headers, method=method)\n\
-             print(urllib.request.urlopen(request).read().decode())\n",
+            "{imports}\nsecret = os.environ[\"VOUCHSAFE_API_SECRET\"]\n{timestamp}method, path = \"{}\", \
+             \"{}\"\n{body}headers = {{\n{headers}}}\nurl = \
+             os.environ[\"VOUCHSAFE_BASE_URL\"].removesuffix(\"{API_PREFIX}\") + path\nrequest = \
+             urllib.request.Request(url, {data}, headers, \
+             method=method)\nprint(urllib.request.urlopen(request).read().decode())\n",
             self.method, self.path,
         )
     }
@@ -242,13 +243,17 @@ impl Sample {
         };
         let sent = if self.body.is_some() { ", body" } else { "" };
         format!(
-            "import {{ env }} from \"node:process\";\n{import}\nconst secret = env.VOUCHSAFE_API_SECRET;\n{timestamp}\
-             const [method, path] = [\"{}\", \"{}\"];\n{body}const headers = {{\n{headers}}};\n\
-             const url = env.VOUCHSAFE_BASE_URL.replace(/\\{API_PREFIX}$/, \"\") + path;\n\
-             const response = await fetch(url, {{ method, headers{sent} }});\nconsole.log(response.status, await response.text());\n",
+            "import {{ env }} from \"node:process\";\n{import}\nconst secret = \
+             env.VOUCHSAFE_API_SECRET;\n{timestamp}const [method, path] = [\"{}\", \"{}\"];\n{body}const \
+             headers = {{\n{headers}}};\nconst url = env.VOUCHSAFE_BASE_URL.replace(/\\{API_PREFIX}$/, \
+             \"\") + path;\nconst response = await fetch(url, {{ method, headers{sent} \
+             }});\nconsole.log(response.status, await response.text());\n",
             self.method, self.path,
         )
-        .replace(&format!("/\\{API_PREFIX}$/"), &format!("/{}$/", API_PREFIX.replace('/', "\\/")))
+        .replace(
+            &format!("/\\{API_PREFIX}$/"),
+            &format!("/{}$/", API_PREFIX.replace('/', "\\/")),
+        )
     }
 
     fn java(&self) -> String {
@@ -295,11 +300,13 @@ impl Sample {
             None => "\"\"".to_owned(),
         };
         let statements = format!(
-            "var secret = System.getenv(\"VOUCHSAFE_API_SECRET\");\n{timestamp}var method = \"{}\";\nvar path = \"{}\";\n\
-             var body = {body};\nvar base = System.getenv(\"VOUCHSAFE_BASE_URL\").replaceFirst(\"{API_PREFIX}$\", \"\");\n\
-             var request = HttpRequest.newBuilder(URI.create(base + path))\n{headers}    \
-             .method(method, BodyPublishers.ofString(body))\n    .build();\n\
-             var response = HttpClient.newHttpClient().send(request, BodyHandlers.ofString());\nSystem.out.println(response.body());\n",
+            "var secret = System.getenv(\"VOUCHSAFE_API_SECRET\");\n{timestamp}var method = \"{}\";\nvar \
+             path = \"{}\";\nvar body = {body};\nvar base = \
+             System.getenv(\"VOUCHSAFE_BASE_URL\").replaceFirst(\"{API_PREFIX}$\", \"\");\nvar request = \
+             HttpRequest.newBuilder(URI.create(base + path))\n{headers}    .method(method, \
+             BodyPublishers.ofString(body))\n    .build();\nvar response = \
+             HttpClient.newHttpClient().send(request, \
+             BodyHandlers.ofString());\nSystem.out.println(response.body());\n",
             self.method, self.path,
         );
         let statements: String = statements
@@ -307,7 +314,8 @@ impl Sample {
             .map(|line| format!("        {line}\n"))
             .collect();
         format!(
-            "{imports}\npublic class Example {{\n    public static void main(String[] args) throws Exception {{\n{statements}    }}\n}}\n"
+            "{imports}\npublic class Example {{\n    public static void main(String[] args) throws \
+             Exception {{\n{statements}    }}\n}}\n"
         )
     }
 }

@@ -145,8 +145,8 @@ fn plain_text(value: &Value) -> String {
         .map_or_else(|| value.to_string(), ToOwned::to_owned)
 }
 
-/// Renders the fields of an object and of its nested objects; nothing for other types. What a client need not send is not marked as
-/// required.
+/// Renders the fields of an object and of its nested objects; nothing for other types. What a client need not
+/// send is not marked as required.
 pub(super) fn fields(document: &Document<'_>, schema: &Value, is_sent: bool) -> Markup {
     let mut rows = Vec::new();
     collect_rows(document, schema, "", MAX_NESTING, &mut rows);
@@ -168,7 +168,8 @@ struct Row<'a> {
     schema: &'a Value,
 }
 
-/// Collects rows depth first. Named schemas are expanded at the top level and in `allOf`; as field types they stay links.
+/// Collects rows depth first. Named schemas are expanded at the top level and in `allOf`; as field types they
+/// stay links.
 fn collect_rows<'a>(
     document: &Document<'a>,
     schema: &'a Value,

@@ -121,8 +121,9 @@ fn page_shows_every_part_of_the_document() {
         "<h2 id=\"tag-other-routes\"><a href=\"#tag-other-routes\">Other routes</a></h2>",
         "[reference/get-healthz] <h1 id=\"get-healthz\">Alive</h1>",
         "<a href=\"/docs/reference#security-key\">key</a> and <a href=\"/docs/reference#security-secret\">secret</a>",
-        "<h2 id=\"headers\"><a href=\"#headers\">Headers</a></h2><ul class=\"entries\"><li><p><code>Idempotency-Key</code> <span class=\"soft\">string</span>\
-         <span class=\"required\"> required</span></p>",
+        "<h2 id=\"headers\"><a href=\"#headers\">Headers</a></h2><ul \
+         class=\"entries\"><li><p><code>Idempotency-Key</code> <span class=\"soft\">string</span><span \
+         class=\"required\"> required</span></p>",
         "1 to 255 characters; such as <code>po-1</code></p>",
         "<code>verbose</code> <span class=\"soft\">boolean</span></p><p class=\"soft\">default <code>false</code></p>",
         "<h2 id=\"query-parameters\">",
@@ -130,8 +131,8 @@ fn page_shows_every_part_of_the_document() {
         "<p class=\"soft\">1 to 100 entries</p>",
         "<code>items[].quantity</code> <span class=\"soft\">integer</span><span class=\"required\"> required</span>",
         "one of <code>AUTO</code>, <code>CACHE_ONLY</code></p>",
-        "<p class=\"soft\"><code>application/json</code> <a href=\"/docs/reference/schemas/Request\">Request</a><span class=\"required\"> \
-         required</span></p>",
+        "<p class=\"soft\"><code>application/json</code> <a \
+         href=\"/docs/reference/schemas/Request\">Request</a><span class=\"required\"> required</span></p>",
         "<span class=\"s\">&quot;Idempotency-Key: ",
         "<h2 id=\"response-201\"><a href=\"#response-201\">Response 201</a></h2><p>Delivered.</p>",
         "<p>Later.</p>\n<p class=\"soft\">The body has the fields of <a href=\"#response-201\">response 201</a>.</p>",
@@ -142,8 +143,11 @@ fn page_shows_every_part_of_the_document() {
         "<code>parent</code> <span class=\"soft\"><a href=\"/docs/reference/schemas/Order\">Order</a></span>",
         "<p class=\"soft\">Error bodies: <a href=\"/docs/reference/schemas/Error\">Error</a></p>",
         "<tr><td>304</td><td></td><td><p>Unchanged.</p>\n</td></tr>",
-        "<tr><td>409</td><td><a href=\"/docs/errors#sold_out\"><code>SOLD_<wbr>OUT</code></a></td><td><p>All &lt;gone&gt;.</p>\n</td></tr>",
-        "<tr><td>409</td><td><code>OTHER</code></td><td><p>See <a href=\"/docs/reference/post-orders\"><code>POST /orders</code></a>.</p>",
+        "<tr><td>409</td><td><a \
+         href=\"/docs/errors#sold_out\"><code>SOLD_<wbr>OUT</code></a></td><td><p>All \
+         &lt;gone&gt;.</p>\n</td></tr>",
+        "<tr><td>409</td><td><code>OTHER</code></td><td><p>See <a \
+         href=\"/docs/reference/post-orders\"><code>POST /orders</code></a>.</p>",
         "<a href=\"/docs/reference/events/order.sold\">order.sold</a><p>An order was sold</p>",
         "[reference/events/order.sold] <h1 id=\"order-sold\">order.sold</h1>",
         "<h2 id=\"data\"><a href=\"#data\">Data</a></h2><p class=\"soft\"><a href=\"/docs/reference/schemas/Base\">Base</a></p>",

@@ -5,7 +5,8 @@ use super::*;
 /// Migrations up to this one declare no kind: they are released, and remove nothing that a program needs.
 const LAST_UNDECLARED: i64 = 9;
 
-/// Statements after which a program fails that has used the object, or that has written rows without it. `*` is any word.
+/// Statements after which a program fails that has used the object, or that has written rows without it. `*`
+/// is any word.
 const CONTRACTIONS: [&[&str]; 9] = [
     &["DROP", "TABLE"],
     &["DROP", "COLUMN"],

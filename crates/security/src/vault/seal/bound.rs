@@ -1,7 +1,7 @@
 //! Encrypted values bound to an owner, as a single byte string.
 //!
-//! Encrypted under the active data key like codes; the associated data is a context of the value's kind, the key id and
-//! the owner. Key id and nonce precede the ciphertext.
+//! Encrypted under the active data key like codes; the associated data is a context of the value's kind, the
+//! key id and the owner. Key id and nonce precede the ciphertext.
 
 use uuid::Uuid;
 use zeroize::Zeroizing;

@@ -16,7 +16,8 @@ impl Vault {
         self.seal_bound(CHANGE_CONTEXT, request_id, json)
     }
 
-    /// Decrypts the change of this request. `None` if it was altered, belongs to another request, or its data key is not loaded.
+    /// Decrypts the change of this request. `None` if it was altered, belongs to another request, or its data
+    /// key is not loaded.
     #[must_use]
     pub fn open_change(&self, request_id: uuid::Uuid, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         self.open_bound(CHANGE_CONTEXT, request_id, sealed)

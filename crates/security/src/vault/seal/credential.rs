@@ -1,7 +1,8 @@
 //! Encrypted vendor credentials, bound to their vendor and its URL.
 //!
-//! Encrypted under the active data key like codes, with associated data that no code has: a credential does not decrypt
-//! as a code, nor for another vendor or URL. A database user who writes another URL does not receive the credential.
+//! Encrypted under the active data key like codes, with associated data that no code has: a credential does
+//! not decrypt as a code, nor for another vendor or URL. A database user who writes another URL does not
+//! receive the credential.
 
 use secrecy::SecretString;
 use zeroize::Zeroizing;
@@ -70,7 +71,8 @@ impl Vault {
     }
 }
 
-/// The key id has a fixed length, and neither a vendor id nor a URL has a zero byte, so that the associated data is unambiguous.
+/// The key id has a fixed length, and neither a vendor id nor a URL has a zero byte, so that the associated
+/// data is unambiguous.
 fn associated_data(key_id: KeyId, vendor_id: &str, url: Option<&str>) -> Vec<u8> {
     let (key_id, url) = (key_id.0.to_be_bytes(), url.unwrap_or_default());
     [

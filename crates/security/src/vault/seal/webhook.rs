@@ -12,7 +12,8 @@ use crate::vault::random::{NoRandomness, fill};
 /// Domain separation from other encrypted values.
 const WEBHOOK_CONTEXT: &[u8] = b"vouchsafe webhook secret v1";
 
-/// The minimum of Standard Webhooks, 192 bits, and a multiple of three, so that the base64 text has no padding.
+/// The minimum of Standard Webhooks, 192 bits, and a multiple of three, so that the base64 text has no
+/// padding.
 const SECRET_BYTES: usize = 24;
 
 const PREFIX: &str = "whsec_";

@@ -1,4 +1,5 @@
-//! Fixture of a delivery case: a partner with one endpoint, and delivery processes that lease it, flush and read pages.
+//! Fixture of a delivery case: a partner with one endpoint, and delivery processes that lease it, flush and
+//! read pages.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -61,8 +62,8 @@ impl<S: Subject> EndpointFixture<'_, S> {
         holder.expect("the endpoint has work and no lease")
     }
 
-    /// Commits an event of this order and returns its number. The first event of an order is `Created`, the others are
-    /// `Processing`.
+    /// Commits an event of this order and returns its number. The first event of an order is `Created`, the
+    /// others are `Processing`.
     pub async fn commit(&self, order: u32) -> i64 {
         self.subject.append_event(self.partner, order).await
     }

@@ -67,8 +67,8 @@ pub async fn attempts_are_logged<S: Subject>(endpoint: EndpointFixture<'_, S>) {
     assert_eq!((status.delivered, status.refused, status.failures), (1, 3, 0));
 }
 
-/// A failing endpoint is not leased before its next attempt, even if there are new events. After that its deliveries are read, due
-/// or not; one that waits for its order is not.
+/// A failing endpoint is not leased before its next attempt, even if there are new events. After that its
+/// deliveries are read, due or not; one that waits for its order is not.
 pub async fn failing_endpoint_retries_oldest_and_ignores_new_events<S: Subject>(
     endpoint: EndpointFixture<'_, S>,
 ) {
@@ -94,7 +94,8 @@ pub async fn failing_endpoint_retries_oldest_and_ignores_new_events<S: Subject>(
     );
 }
 
-/// Rows of a failing endpoint are read in the order in which their retry windows end: the windows of replays end later.
+/// Rows of a failing endpoint are read in the order in which their retry windows end: the windows of replays
+/// end later.
 pub async fn failing_endpoint_reads_ending_windows_first<S: Subject>(endpoint: EndpointFixture<'_, S>) {
     endpoint.commit_all(&[1, 2, 3]).await;
     let process = endpoint.start("one").await;
@@ -110,7 +111,8 @@ pub async fn failing_endpoint_reads_ending_windows_first<S: Subject>(endpoint: E
     assert_eq!(holder.read_numbers(oldest(1)).await, [2, 3], "a row and an event");
 }
 
-/// A requested retry revokes the lease, makes failed deliveries due and tells the next lease up to which event.
+/// A requested retry revokes the lease, makes failed deliveries due and tells the next lease up to which
+/// event.
 pub async fn requested_retry_makes_everything_due<S: Subject>(endpoint: EndpointFixture<'_, S>) {
     endpoint.commit_all(&[1, 2, 3]).await;
     let process = endpoint.start("one").await;
@@ -137,8 +139,8 @@ pub async fn requested_retry_makes_everything_due<S: Subject>(endpoint: Endpoint
     assert_eq!((numbers(&page), due_in), (vec![1, 2, 3, 4], vec![false; 4]));
 }
 
-/// A requested retry of an endpoint that works repeats no attempt in flight: the lease stays, and the failed delivery is due at
-/// once, also for a later holder. A replay is due at once there as well.
+/// A requested retry of an endpoint that works repeats no attempt in flight: the lease stays, and the failed
+/// delivery is due at once, also for a later holder. A replay is due at once there as well.
 pub async fn requested_retry_of_a_working_endpoint_keeps_its_lease<S: Subject>(
     endpoint: EndpointFixture<'_, S>,
 ) {

@@ -84,7 +84,8 @@ pub async fn restarted_node_takes_over_at_once<S: Subject>(endpoint: EndpointFix
     assert!(second.flush(Flush::up_to(1)).await.is_some());
 }
 
-/// After a crash that lost the lease's write, the next lease has the same number; its previous holder is fenced all the same.
+/// After a crash that lost the lease's write, the next lease has the same number; its previous holder is
+/// fenced all the same.
 pub async fn lease_lost_in_crash_is_fenced<S: Subject>(endpoint: EndpointFixture<'_, S>) {
     let number = endpoint.commit(1).await;
     let mut holder = endpoint.acquire("one").await;
@@ -107,8 +108,8 @@ pub async fn cursor_beyond_the_feed_is_not_written<S: Subject>(endpoint: Endpoin
     assert!(holder.flush(Flush::up_to(1)).await.is_some());
 }
 
-/// The feed has grown past the cursor again, with other events, before an attempt of the former holder ends. The next one does not
-/// wait for its lease.
+/// The feed has grown past the cursor again, with other events, before an attempt of the former holder ends.
+/// The next one does not wait for its lease.
 pub async fn lease_of_a_lost_history_is_fenced<S: Subject>(endpoint: EndpointFixture<'_, S>) {
     endpoint.commit_all(&[1, 2, 3]).await;
     let mut holder = endpoint.acquire("one").await;

@@ -38,8 +38,8 @@ pub async fn event_behind_waiting_row_is_marked<S: Subject>(endpoint: EndpointFi
     );
 }
 
-/// An event replayed before its first attempt is read in sequence: not before an earlier event of its order, which does not
-/// wait for it either.
+/// An event replayed before its first attempt is read in sequence: not before an earlier event of its order,
+/// which does not wait for it either.
 pub async fn row_among_unread_events_is_read_in_sequence<S: Subject>(endpoint: EndpointFixture<'_, S>) {
     endpoint.commit_all(&[1, 2, 1, 1]).await;
     endpoint.replay(3..=3).await;

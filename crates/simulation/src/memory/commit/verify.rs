@@ -92,7 +92,8 @@ fn is_payout_decided(state: &State, change: &PayoutChange) -> bool {
     row.is_none_or(|row| row.status != PayoutStatus::Pending) && state.has_guard(Guard::PayoutPending)
 }
 
-/// Indexes of the records that would leave their wallet below zero or exceed a cap, counting accepted records before them.
+/// Indexes of the records that would leave their wallet below zero or exceed a cap, counting accepted records
+/// before them.
 pub(super) fn find_unfunded<'a>(
     state: &State,
     accepted: impl Iterator<Item = (usize, &'a Record)>,
@@ -132,7 +133,8 @@ pub(super) fn find_unfunded<'a>(
 /// What a record adds to a counter.
 type CountedUsage = (PartnerId, CapCounter, i64);
 
-/// What a record adds to its counters; `None` if it would exceed a cap. Earlier records of its batch have added `counted`.
+/// What a record adds to its counters; `None` if it would exceed a cap. Earlier records of its batch have
+/// added `counted`.
 fn usage_within_caps(
     state: &State,
     record: &Record,
@@ -184,7 +186,8 @@ pub(super) fn find_allocated_vouchers<'a>(
     let mut inserted = BTreeSet::new();
     let mut stale = Vec::new();
     for (index, record) in accepted {
-        // Every row is tried, because one statement inserts the free rows even if another row of the record conflicts.
+        // Every row is tried, because one statement inserts the free rows even if another row of the record
+        // conflicts.
         let conflicts = issued_vouchers(record)
             .filter(|voucher| !is_free(state, voucher.stock_id) || !inserted.insert(voucher.stock_id));
         if conflicts.count() > 0 && state.has_guard(Guard::Voucher) {

@@ -62,8 +62,8 @@ pub(super) fn write_record(
     receipt
 }
 
-/// Marks the sold rows as returned and adds new rows for their codes in new, unowned chunks. Runs after the order is
-/// written, so the order itself does not count as waiting for them.
+/// Marks the sold rows as returned and adds new rows for their codes in new, unowned chunks. Runs after the
+/// order is written, so the order itself does not count as waiting for them.
 fn restock_returned_vouchers(tables: &mut Tables, record: &Record) {
     let mut chunks: BTreeMap<StockId, Vec<&ReturnedVoucher>> = BTreeMap::new();
     for back in record.returned() {

@@ -1,4 +1,5 @@
-//! Invariants of the audit log: one entry for each operator's decision and each decision on a payout, and no other entries.
+//! Invariants of the audit log: one entry for each operator's decision and each decision on a payout, and no
+//! other entries.
 
 use std::collections::BTreeMap;
 

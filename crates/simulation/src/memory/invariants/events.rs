@@ -44,7 +44,8 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     }
     for order in tables.orders.values().map(|row| &row.order) {
         let published = published_by_order.remove(&order.order_id).unwrap_or_default();
-        // Acceptance as PENDING is published as `Created`; an order filled from stock also publishes `Delivered`.
+        // Acceptance as PENDING is published as `Created`; an order filled from stock also publishes
+        // `Delivered`.
         let with_events: Vec<_> = order.timeline.iter().map(|milestone| milestone.status).collect();
         let with_events = with_events
             .strip_prefix(&[OrderStatus::Pending])

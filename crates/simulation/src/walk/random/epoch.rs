@@ -1,4 +1,5 @@
-//! End of an epoch: every unanswered key is resolved by a retry, replies are compared with the rows, and all keys expire.
+//! End of an epoch: every unanswered key is resolved by a retry, replies are compared with the rows, and all
+//! keys expire.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -109,7 +110,8 @@ impl Walk {
         self.check().await;
     }
 
-    /// Checks that every accepted response has exactly one order with that content, and that no other orders exist.
+    /// Checks that every accepted response has exactly one order with that content, and that no other orders
+    /// exist.
     fn compare_with_rows(&mut self) {
         let suffix = format!("@{}", self.epoch);
         let mut orders: BTreeMap<_, Vec<Order>> = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! Cancellation safety of changes to orders and payouts: aborted at each poll under each commit fault, and repeated.
+//! Cancellation safety of changes to orders and payouts: aborted at each poll under each commit fault, and
+//! repeated.
 //!
 //! Either the caller disconnects, or the node crashes and restarts. The effect occurs once and nothing leaks.
 

@@ -91,8 +91,8 @@ async fn drain_finishes_and_writes_attempts_in_flight() {
     .await;
 }
 
-/// No process knows the next attempt between a failure and the following read: it must not leave the long backoff of the probe
-/// as the time at which the next process continues.
+/// No process knows the next attempt between a failure and the following read: it must not leave the long
+/// backoff of the probe as the time at which the next process continues.
 #[tokio::test(start_paused = true)]
 async fn requested_retry_continues_in_the_next_process() {
     const ORDERS: u32 = 100;

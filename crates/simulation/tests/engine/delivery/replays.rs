@@ -1,4 +1,5 @@
-//! Replays during an attempt, a wait or a flush: each replay is followed by an attempt, and each order stays sequential.
+//! Replays during an attempt, a wait or a flush: each replay is followed by an attempt, and each order stays
+//! sequential.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -112,8 +113,8 @@ async fn event_read_while_predecessor_fails_waits_for_it() {
     .await;
 }
 
-/// Random orders, replays, receiver failures, store latency and outages, and stolen leases: in the end each replay is followed
-/// by a successful attempt, and no event was sent before its predecessor was delivered.
+/// Random orders, replays, receiver failures, store latency and outages, and stolen leases: in the end each
+/// replay is followed by a successful attempt, and no event was sent before its predecessor was delivered.
 #[tokio::test(start_paused = true)]
 async fn random_walk_follows_each_replay_by_an_attempt_in_sequence() {
     for seed in 0..30 {

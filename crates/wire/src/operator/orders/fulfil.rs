@@ -40,7 +40,8 @@ pub struct FulfilRequest {
     #[schema(value_type = Vec<VoucherRequest>, min_items = 1, max_items = 1_000)]
     #[arg(skip)]
     pub vouchers: Vec<JsonObject<VoucherRequest>>,
-    /// Accept codes that look damaged by a spreadsheet (`6.03571E+15`, `#N/A`, `="0060"`), for brands whose codes look so.
+    /// Accept codes that look damaged by a spreadsheet (`6.03571E+15`, `#N/A`, `="0060"`), for brands whose
+    /// codes look so.
     #[serde(default)]
     #[arg(
         long,

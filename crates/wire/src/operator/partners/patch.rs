@@ -66,7 +66,8 @@ pub struct PartnerPatch {
         help = "Rule for orders that wait for approval, as JSON, or `none`"
     )]
     approval_rule: Option<Nullable<ApprovalRule>>,
-    /// Caps that override those of the settings; null: those of the settings apply; an empty object: none apply.
+    /// Caps that override those of the settings; null: those of the settings apply; an empty object: none
+    /// apply.
     #[serde(default, deserialize_with = "nullable_object")]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<PartnerCaps>)]

@@ -45,7 +45,8 @@ pub struct ImportReport {
 pub struct RowPreview {
     /// Line number from 1, including the header.
     pub line: u64,
-    /// Its parts: of a code or serial number the first and last two characters and the length, of a PIN only the length.
+    /// Its parts: of a code or serial number the first and last two characters and the length, of a PIN only
+    /// the length.
     pub parts: Vec<String>,
     /// Last valid day; null if it does not expire.
     #[schema(value_type = Option<String>, required)]
@@ -139,7 +140,8 @@ pub struct ImportQuery {
     #[param(example = "acme-cards")]
     #[arg(long, help = "Vendor of the vouchers [default: the product's vendor]")]
     pub vendor: Option<String>,
-    /// Name of the batch, by which reconciliation counts its vouchers; at most 128 characters. Default: the time of the import.
+    /// Name of the batch, by which reconciliation counts its vouchers; at most 128 characters. Default: the
+    /// time of the import.
     #[param(example = "delivery-4711")]
     #[arg(
         long,
@@ -154,7 +156,8 @@ pub struct ImportQuery {
         help = "Store nothing; show what an import would do and the first vouchers as understood"
     )]
     pub dry_run: bool,
-    /// Accept codes that look damaged by a spreadsheet (`6.03571E+15`, `#N/A`, `="0060"`), for brands whose codes look so.
+    /// Accept codes that look damaged by a spreadsheet (`6.03571E+15`, `#N/A`, `="0060"`), for brands whose
+    /// codes look so.
     #[serde(default)]
     #[param(required = false)]
     #[arg(
@@ -190,7 +193,8 @@ pub fn parse_amount(product: &Product, text: &AmountText) -> Result<Amount, Inva
 /// Parses a face value at which the product is sold.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for an amount that is not one of the currency, `DENOMINATION_NOT_ALLOWED` for any other.
+/// `VALIDATION_FAILED` for an amount that is not one of the currency, `DENOMINATION_NOT_ALLOWED` for any
+/// other.
 pub fn parse_denomination(product: &Product, text: &AmountText) -> Result<Amount, InvalidRequest> {
     let amount = parse_amount(product, text)?;
     if product.has_denomination(amount) {

@@ -52,8 +52,8 @@ pub struct SoldRequest {
     pub reason: Reason,
 }
 
-/// A sold voucher: by its code, by the `code_id` of its row in the lost database, or by its `voucher_id`, which tells only
-/// whether this database has the sale.
+/// A sold voucher: by its code, by the `code_id` of its row in the lost database, or by its `voucher_id`,
+/// which tells only whether this database has the sale.
 #[derive(Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = SoldVoucher)]
@@ -146,7 +146,8 @@ pub struct ComparisonReport {
     pub kept: u64,
     /// Vouchers that are not in this database: they were imported after the backup. Do not import them again.
     pub absent: u64,
-    /// Indexes in `vouchers`, from 0, of those among the absent that are named by their code: one may be mistyped.
+    /// Indexes in `vouchers`, from 0, of those among the absent that are named by their code: one may be
+    /// mistyped.
     pub absent_codes: Vec<usize>,
     /// Indexes in `vouchers`, from 0, of those that this database cannot identify.
     pub unidentified: Vec<usize>,
@@ -184,9 +185,9 @@ impl ReleaseRequest {
     }
 }
 
-/// What a quarantine followed: `RESTORE` (the database lost commits, and `POST /stock/quarantine/sold` named what was sold) or
-/// `FAILOVER` (the operator confirms that nothing was lost: a synchronous standby was promoted, or the cluster was upgraded or
-/// moved).
+/// What a quarantine followed: `RESTORE` (the database lost commits, and `POST /stock/quarantine/sold` named
+/// what was sold) or `FAILOVER` (the operator confirms that nothing was lost: a synchronous standby was
+/// promoted, or the cluster was upgraded or moved).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum QuarantineCause {

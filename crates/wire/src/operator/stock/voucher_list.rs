@@ -1,4 +1,5 @@
-//! Lists of vouchers in files: to import, to fulfil an order, to void, or that were sold. All have the same columns.
+//! Lists of vouchers in files: to import, to fulfil an order, to void, or that were sold. All have the same
+//! columns.
 
 use vouchsafe_domain::money::{AmountText, Currency};
 use vouchsafe_domain::product::Sku;
@@ -149,7 +150,8 @@ impl VoucherList {
         self.table.notices().iter().chain(&self.notices)
     }
 
-    /// Reads the records of a block, each with the number of its first line. Call it with the blocks in order.
+    /// Reads the records of a block, each with the number of its first line. Call it with the blocks in
+    /// order.
     ///
     /// # Errors
     /// [`FileError`] for a file that is no such list.
@@ -226,7 +228,8 @@ fn check<'v>(
     }
 }
 
-/// Records of a list that is in memory as a whole: values that `convert` makes of them, and the rejected lines.
+/// Records of a list that is in memory as a whole: values that `convert` makes of them, and the rejected
+/// lines.
 pub struct WholeList<T> {
     pub values: Vec<(u64, T)>,
     pub rejected: Vec<(u64, RowError)>,

@@ -1,6 +1,7 @@
 //! Decodes a streamed body and splits it into blocks of whole lines; one block is one commit.
 //!
-//! Memory is bounded: a block ends after 10,000 lines or 4 MiB, and only the beginning of an overlong line is kept.
+//! Memory is bounded: a block ends after 10,000 lines or 4 MiB, and only the beginning of an overlong line is
+//! kept.
 
 use std::collections::VecDeque;
 

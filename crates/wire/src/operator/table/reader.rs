@@ -65,13 +65,15 @@ impl<const N: usize> TableReader<N> {
         &self.notices
     }
 
-    /// Whether a CSV file has the column with this index; `None` if its first line is not read, and for NDJSON.
+    /// Whether a CSV file has the column with this index; `None` if its first line is not read, and for
+    /// NDJSON.
     #[must_use]
     pub fn has(&self, index: usize) -> Option<bool> {
         self.columns.as_ref().map(|columns| columns.has(index))
     }
 
-    /// Reads the records of a block, each with the number of its first line. Call it with the blocks in order.
+    /// Reads the records of a block, each with the number of its first line. Call it with the blocks in
+    /// order.
     ///
     /// # Errors
     /// [`FileError`] for a first line that is no header and no record.
@@ -161,7 +163,8 @@ impl<const N: usize> TableReader<N> {
         }
     }
 
-    /// Looks for the end of a quoted field. A value of several lines is no code: the whole record is rejected.
+    /// Looks for the end of a quoted field. A value of several lines is no code: the whole record is
+    /// rejected.
     fn continue_record(
         &mut self,
         number: u64,
@@ -191,7 +194,8 @@ impl<const N: usize> TableReader<N> {
         }
     }
 
-    /// A quote that nothing closes is a mistake in its line. The lines after it count if they have all the fields of a record.
+    /// A quote that nothing closes is a mistake in its line. The lines after it count if they have all the
+    /// fields of a record.
     fn end_open_record(&mut self, on_record: &mut impl FnMut(u64, Result<Values<'_, N>, LineError>)) {
         let Some(open) = self.open.take() else { return };
         on_record(open.first_line, Err(LineError::OpenQuote));

@@ -1,4 +1,5 @@
-//! Decoder of a file's bytes: UTF-8 and UTF-16 with and without byte order mark, and the line ends of all systems.
+//! Decoder of a file's bytes: UTF-8 and UTF-16 with and without byte order mark, and the line ends of all
+//! systems.
 //!
 //! Bytes come in parts of any size. The output is UTF-8 (unless the file is in an encoding of one byte per
 //! character, which the lines report) with line feeds; a carriage return before a line feed stays.
@@ -170,7 +171,8 @@ impl TextDecoder {
         }
     }
 
-    /// A carriage return without a line feed: a line end of old programs, or a control character in a file with other line ends.
+    /// A carriage return without a line feed: a line end of old programs, or a control character in a file
+    /// with other line ends.
     fn end_with_return(&mut self, decoded: &mut Vec<u8>) {
         if self.line_end == LineEnd::Undecided {
             self.line_end = LineEnd::CarriageReturn;

@@ -73,7 +73,8 @@ struct OrderItem<'a> {
     delivered: u32,
     /// Number of vouchers still to be delivered.
     pending: u32,
-    /// Number of vouchers that could not be delivered, or that an operator took back of an order that it did not cancel.
+    /// Number of vouchers that could not be delivered, or that an operator took back of an order that it did
+    /// not cancel.
     failed: u32,
     /// Number of vouchers that were delivered or still pending when the order was cancelled.
     cancelled: u32,
@@ -107,7 +108,8 @@ impl<'a> OrderBody<'a> {
     /// The wire representation of an order.
     ///
     /// # Errors
-    /// Returns an error if the stored metadata is not JSON, which is a bug: it was validated before it was stored.
+    /// Returns an error if the stored metadata is not JSON, which is a bug: it was validated before it was
+    /// stored.
     pub fn of(order: &'a Order) -> Result<Self, serde_json::Error> {
         let currency = order.total.currency;
         Ok(Self {

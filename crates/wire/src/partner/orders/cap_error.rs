@@ -45,7 +45,8 @@ impl CapError {
             CapCounter::Cancellations(_) => (
                 Code::CancellationLimitReached,
                 format!(
-                    "too many cancellations: at most {cap} on a day (UTC); cancel tomorrow, or ask the operator if the order can be cancelled only until then"
+                    "too many cancellations: at most {cap} on a day (UTC); cancel tomorrow, or ask the \
+                     operator if the order can be cancelled only until then"
                 ),
             ),
             CapCounter::Spend(_, _, None) => (

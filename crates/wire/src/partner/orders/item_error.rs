@@ -9,7 +9,8 @@ use crate::error_code::Code;
 /// Quantities that a refusal discloses: the largest one in stock, so that large levels stay unknown.
 const DISCLOSED_QUANTITIES: [u32; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
-/// The error of an order that cannot be priced: the code is that of the first reason, the details name every item.
+/// The error of an order that cannot be priced: the code is that of the first reason, the details name every
+/// item.
 #[must_use]
 pub fn pricing_error(failure: PricingFailure) -> InvalidRequest {
     let PricingFailure { first, lines } = failure;
@@ -39,7 +40,8 @@ pub fn insufficient_inventory(
     let (message, expected) = match disclosed {
         Some(quantity) => (
             format!(
-                "fewer than {requested} vouchers of product {product_id} are in stock, but at least {quantity}; order less or another product"
+                "fewer than {requested} vouchers of product {product_id} are in stock, but at least \
+                 {quantity}; order less or another product"
             ),
             format!("expected at most {quantity}"),
         ),

@@ -29,7 +29,8 @@ const MAX_METADATA_KEY_CHARS: usize = 40;
 /// Maximum bytes of a metadata value as JSON text.
 const MAX_METADATA_VALUE_BYTES: usize = 512;
 
-/// Maximum bytes of metadata as JSON text. Each event of the order contains it, and events stay below 100,000 bytes.
+/// Maximum bytes of metadata as JSON text. Each event of the order contains it, and events stay below 100,000
+/// bytes.
 const MAX_METADATA_BYTES: usize = 32 * 1_024;
 
 /// The order to place.
@@ -167,8 +168,9 @@ impl PartialSchema for Metadata {
         let metadata = ObjectBuilder::new()
             .schema_type(Type::Object)
             .description(Some(format!(
-                "Up to {MAX_METADATA_KEYS} strings, numbers and booleans, each at most {MAX_METADATA_VALUE_BYTES} bytes of JSON, \
-                 together at most {MAX_METADATA_BYTES}. No control characters, except tab and newline in values. Returned unchanged."
+                "Up to {MAX_METADATA_KEYS} strings, numbers and booleans, each at most \
+                 {MAX_METADATA_VALUE_BYTES} bytes of JSON, together at most {MAX_METADATA_BYTES}. No \
+                 control characters, except tab and newline in values. Returned unchanged."
             )))
             .max_properties(Some(MAX_METADATA_KEYS))
             .property_names(Some(Schema::from(key.build())))

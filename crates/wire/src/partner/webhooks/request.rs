@@ -30,9 +30,9 @@ struct WebhookFields {
     #[serde(default)]
     #[schema(value_type = Option<HttpUrl>)]
     url: Option<String>,
-    /// Events to subscribe to. By default all that v1 began with: `order.created`, `order.processing`, `order.delivered`,
-    /// `order.partially_delivered`, `order.cancelled`, `order.refunded`, `voucher.issued`. An event that is added later is sent to
-    /// endpoints that name it.
+    /// Events to subscribe to. By default all that v1 began with: `order.created`, `order.processing`,
+    /// `order.delivered`, `order.partially_delivered`, `order.cancelled`, `order.refunded`, `voucher.issued`.
+    /// An event that is added later is sent to endpoints that name it.
     #[serde(default)]
     #[schema(min_items = 1)]
     events: Option<Vec<EventKind>>,
@@ -42,8 +42,8 @@ struct WebhookFields {
     /// Whether to deliver events to the endpoint.
     #[serde(default)]
     enabled: Option<bool>,
-    /// Endpoint to update; it keeps its URL if none is given. Without it, the endpoint with this URL is updated or a new one is
-    /// registered.
+    /// Endpoint to update; it keeps its URL if none is given. Without it, the endpoint with this URL is
+    /// updated or a new one is registered.
     #[serde(default)]
     webhook_id: Option<WebhookId>,
 }
@@ -59,7 +59,8 @@ impl utoipa::PartialSchema for PutWebhookBody {
         if let RefOr::T(Schema::Object(fields)) = &mut schema {
             fields.description =
                 Some("The endpoint to register or update: by its URL, or by its ID.".to_owned());
-            // One of the two is required. Alternatives would exclude `null` for the other, which clients send for a missing field.
+            // One of the two is required. Alternatives would exclude `null` for the other, which clients send
+            // for a missing field.
             fields.min_properties = Some(1);
         }
         schema

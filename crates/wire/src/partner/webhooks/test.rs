@@ -29,7 +29,8 @@ pub struct WebhookTestBody {
     /// Result of the delivery with an invalid signature, sent first; a 4xx passes. Null in production.
     #[schema(required)]
     wrong_signature: Option<WebhookTestAttempt>,
-    /// Result of the repeated delivery; a 2xx passes. Null in production, and if the first delivery was not accepted.
+    /// Result of the repeated delivery; a 2xx passes. Null in production, and if the first delivery was not
+    /// accepted.
     #[schema(required)]
     duplicate: Option<WebhookTestAttempt>,
 }

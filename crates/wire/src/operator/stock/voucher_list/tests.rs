@@ -215,7 +215,8 @@ fn broken_quoting_never_yields_a_fragment() {
             &["code=A1", "code=C1"],
             &["3: a quoted field goes on to line 4"],
         ),
-        // A quote that nothing closes: lines with all fields are records, those of one field may be parts of the value.
+        // A quote that nothing closes: lines with all fields are records, those of one field may be parts of
+        // the value.
         (
             "code,pin\n\"A1,1\nB1,2\nX\nC1,3\n",
             &["code=B1|pin=2", "code=C1|pin=3"],
