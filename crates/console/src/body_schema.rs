@@ -3,6 +3,7 @@
 use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
+use vouchsafe_wire::schema::non_null;
 
 /// Schema of a request body, with the schemas that it names.
 pub(crate) struct BodySchema {
@@ -78,7 +79,7 @@ impl BodySchema {
                 || Property::of(Value::Null),
                 |(_, schema)| self.resolve(&as_json(schema)),
             )
-        } else if let Some(value) = non_null(schema) {
+        } else if let Some(value) = non_null(schema.get("oneOf")) {
             Property {
                 is_nullable: true,
                 ..self.resolve(value)
@@ -101,15 +102,6 @@ impl Property {
             is_nullable: has_type(&schema, "null"),
             schema,
         }
-    }
-}
-
-/// The alternative to null, if there is one.
-fn non_null(schema: &Value) -> Option<&Value> {
-    let is_null = |part: &Value| part["type"] == "null";
-    match schema["oneOf"].as_array()?.as_slice() {
-        [null, value] | [value, null] if is_null(null) => Some(value),
-        _ => None,
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use time::{Date, OffsetDateTime};
 
+use super::bounds::List;
 use super::event::{EventBundle, EventStep, VoucherSnapshot};
 use super::event_kind::EventKind;
 use super::ids::{EventId, OrderId, TransactionId, VoucherId};
@@ -24,6 +25,8 @@ pub use self::schema::Event;
 /// stays below 100,000 bytes, and so below the body limit that receivers have by default (102,400 bytes in
 /// Express).
 pub const MAX_EVENT_VOUCHERS: usize = 300;
+
+type EventVouchers = List<EventVoucher, 0, MAX_EVENT_VOUCHERS>;
 
 /// An event, as webhooks and the event feed deliver it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -72,7 +75,7 @@ pub struct OrderEventData {
     #[schema(required, value_type = Option<Object>)]
     pub metadata: Option<Arc<str>>,
     /// The order's first 300 vouchers, without codes; codes are retrieved separately.
-    #[schema(max_items = 300)]
+    #[schema(value_type = EventVouchers)]
     pub vouchers: Vec<EventVoucher>,
     /// Number of the order's vouchers.
     pub voucher_count: usize,

@@ -8,6 +8,7 @@ pub mod audit;
 pub mod audit_action;
 pub mod audit_export;
 pub mod audit_log;
+pub mod bounds;
 pub mod cap;
 pub mod catalogue;
 pub mod category;

@@ -11,6 +11,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
+use super::bounds::Count;
+
 /// Largest quota of a limit.
 pub const MAX_QUOTA: u32 = 1_000_000_000;
 
@@ -39,11 +41,11 @@ pub enum RequestClass {
 pub struct Limit {
     /// Number of requests.
     #[serde(deserialize_with = "crate::whole_number::required")]
-    #[schema(minimum = 1, maximum = 1_000_000_000)]
+    #[schema(value_type = Count<1, { MAX_QUOTA }>)]
     pub quota: u32,
     /// Length of the window in seconds.
     #[serde(deserialize_with = "crate::whole_number::required")]
-    #[schema(minimum = 1, maximum = 86_400)]
+    #[schema(value_type = Count<1, { MAX_WINDOW_S }>)]
     pub window_s: u32,
 }
 

@@ -32,6 +32,15 @@ pub fn extensible_enum(description: &str, values: impl IntoIterator<Item = &'sta
     object
 }
 
+/// The alternative to null in a `oneOf`.
+#[must_use]
+pub fn non_null(alternatives: Option<&Value>) -> Option<&Value> {
+    match alternatives?.as_array()?.as_slice() {
+        [null, schema] | [schema, null] if null["type"] == "null" => Some(schema),
+        _ => None,
+    }
+}
+
 /// One of the forms of a request: which of its fields it has.
 pub(crate) struct Alternative {
     pub(crate) name: &'static str,

@@ -110,6 +110,7 @@ fn info(title: &str, description: &str) -> Info {
 /// The document as a JSON value, with references and components as all generators read them.
 pub fn to_value(document: &OpenApi) -> Value {
     let mut document = serde_json::to_value(document).unwrap_or_default();
+    references::write_bounds_in_place(&mut document);
     references::separate(&mut document);
     references::remove_unused(&mut document);
     document

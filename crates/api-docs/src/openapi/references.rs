@@ -1,8 +1,9 @@
 //! References in an OpenAPI document: none with siblings, no component without one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use vouchsafe_wire::schema::non_null;
 
 /// Prefix of a reference to a component.
 const COMPONENTS: &str = "#/components/";
@@ -12,6 +13,53 @@ const KINDS: [&str; 2] = ["headers", "schemas"];
 
 /// Keywords that combine schemas.
 const COMBINATIONS: [&str; 3] = ["oneOf", "anyOf", "allOf"];
+
+/// Writes schemas without a description at the fields that use them: the bounds of a field are no type of
+/// their own in generated clients.
+pub(super) fn write_bounds_in_place(document: &mut Value) {
+    let schemas = document["components"]["schemas"].as_object();
+    let bounds = schemas.into_iter().flatten().filter_map(|(name, schema)| {
+        let is_named = ["description", "properties"]
+            .iter()
+            .any(|part| schema.get(part).is_some());
+        let bound = schema
+            .as_object()
+            .filter(|_| !is_named && schema["type"].is_string())?;
+        Some((format!("{COMPONENTS}schemas/{name}"), bound.clone()))
+    });
+    let bounds = bounds.collect();
+    replace(document, &bounds);
+}
+
+fn replace(value: &mut Value, bounds: &BTreeMap<String, Map<String, Value>>) {
+    match value {
+        Value::Object(fields) => {
+            let other_than_null = non_null(fields.get("oneOf")).and_then(Value::as_object);
+            if let Some(mut bound) = other_than_null.and_then(|schema| resolved(schema, bounds)) {
+                bound["type"] = json!([bound["type"], "null"]);
+                fields.remove("oneOf");
+                bound.append(fields);
+                *fields = bound;
+            } else if let Some(bound) = resolved(fields, bounds) {
+                *fields = bound;
+            }
+            fields.values_mut().for_each(|value| replace(value, bounds));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, bounds)),
+        _ => {}
+    }
+}
+
+/// The bounds that the schema refers to, with what stands beside the reference.
+fn resolved(
+    schema: &Map<String, Value>,
+    bounds: &BTreeMap<String, Map<String, Value>>,
+) -> Option<Map<String, Value>> {
+    let mut bound = bounds.get(schema.get("$ref")?.as_str()?)?.clone();
+    bound.extend(schema.clone());
+    bound.remove("$ref");
+    Some(bound)
+}
 
 /// Separates references from their descriptions: most generators ignore or misread siblings of `$ref`.
 pub(super) fn separate(value: &mut Value) {
@@ -100,6 +148,29 @@ mod tests {
             separate(&mut schema);
             assert_eq!(schema, expected);
         }
+    }
+
+    #[test]
+    fn bounds_are_written_at_their_fields() {
+        let mut document = json!({
+            "paths": {
+                "n": { "$ref": "#/components/schemas/N", "description": "A number." },
+                "m": { "oneOf": [{ "$ref": "#/components/schemas/N", "description": "None." }, { "type": "null" }] },
+                "t": { "$ref": "#/components/schemas/T" },
+            },
+            "components": {
+                "schemas": { "N": { "type": "integer", "maximum": 9 }, "T": { "type": "string", "description": "A." } },
+            },
+        });
+        write_bounds_in_place(&mut document);
+        assert_eq!(
+            document["paths"],
+            json!({
+                "n": { "type": "integer", "maximum": 9, "description": "A number." },
+                "m": { "type": ["integer", "null"], "maximum": 9, "description": "None." },
+                "t": { "$ref": "#/components/schemas/T" },
+            })
+        );
     }
 
     #[test]

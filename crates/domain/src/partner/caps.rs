@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::approval_rule::Thresholds;
+use crate::bounds::Count;
 
 /// Longest window of an order rate: one day. Seconds.
 pub const MAX_RATE_WINDOW_S: u32 = 86_400;
@@ -49,7 +50,7 @@ pub struct PartnerCaps {
 pub struct OrderRate {
     /// Length of the window in seconds.
     #[serde(deserialize_with = "crate::whole_number::required")]
-    #[schema(minimum = 1, maximum = 86_400)]
+    #[schema(value_type = Count<1, { MAX_RATE_WINDOW_S }>)]
     pub within_s: u32,
     /// Number of orders.
     #[serde(

@@ -7,8 +7,6 @@ pub mod change_requests;
 pub mod credentials;
 pub mod decision;
 pub mod erasure;
-#[cfg(test)]
-mod limits;
 pub mod live;
 pub mod metrics;
 pub mod monitoring;

@@ -3,6 +3,7 @@
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
+use vouchsafe_domain::bounds::Count;
 use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::operator::{
     OperatorAccount, OperatorIdentity, OperatorName, OperatorTokenSummary, Role,
@@ -147,7 +148,7 @@ pub struct OperatorPatch {
 pub struct IssueTokenRequest {
     /// Days until the token expires, 1 to 366; default 90.
     #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
-    #[schema(minimum = 1, maximum = 366)]
+    #[schema(value_type = Option<Count<1, { MAX_TOKEN_DAYS as u32 }>>)]
     #[arg(
         long,
         value_name = "N",

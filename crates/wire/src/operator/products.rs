@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_domain::arguments::enum_parser;
+use vouchsafe_domain::bounds::{Count, List, Text};
 use vouchsafe_domain::catalogue::Catalogue;
 use vouchsafe_domain::iso_date;
 use vouchsafe_domain::money::{AmountText, Currency};
@@ -14,6 +15,7 @@ use vouchsafe_domain::product::{
     ApprovalPolicy, CodeCase, CodeIdentity, ExpiryKind, ExpiryPolicy, Product, ProductId, Redemption,
     SupplyRoute, expiry_value_schema, parse_slug,
 };
+use vouchsafe_domain::text_schema::Country;
 
 use self::denominations::{DenominationRangeRequest, parse_denominations};
 use super::text::{Brand, Name};
@@ -21,24 +23,28 @@ use crate::error_body::{ErrorDetail, InvalidRequest};
 use crate::json::{self, JsonObject};
 
 /// Listed face values; use a range for more.
-pub(super) const MAX_DENOMINATIONS: usize = 200;
+const MAX_DENOMINATIONS: usize = 200;
+
+type Denominations = List<AmountText, 0, MAX_DENOMINATIONS>;
 
 /// More than there are countries.
-pub(super) const MAX_COUNTRIES: usize = 300;
+const MAX_COUNTRIES: usize = 300;
+
+type Countries = List<Country, 0, MAX_COUNTRIES>;
 
 /// Characters: a few printed pages.
-pub(super) const MAX_REDEMPTION_TEXT: usize = 20_000;
+const MAX_REDEMPTION_TEXT: usize = 20_000;
 
 /// A century; longer is a mistake.
 const MAX_MONTHS: u64 = 1_200;
 
 /// Ten years.
-pub(super) const MAX_VALIDITY_DAYS: u16 = 3_650;
+const MAX_VALIDITY_DAYS: u16 = 3_650;
 
 const DEFAULT_LOW_STOCK_AT: u32 = 20;
 
 /// Availability counts up to this number.
-pub(super) const MAX_LOW_STOCK_AT: u32 = 100_000;
+const MAX_LOW_STOCK_AT: u32 = 100_000;
 
 /// The options with a value of a product. clap leaves the group of a struct empty if some fields are
 /// flattened, as the expiry policy is.
@@ -82,7 +88,7 @@ pub struct ProductRequest {
     #[arg(long)]
     currency: Currency,
     /// ISO 3166 codes (two capital letters) of the countries where it can be redeemed; empty: everywhere.
-    #[schema(value_type = Vec<vouchsafe_domain::text_schema::Country>, max_items = 300)]
+    #[schema(value_type = Countries)]
     #[arg(
         long = "country",
         value_name = "CODE",
@@ -90,7 +96,7 @@ pub struct ProductRequest {
     )]
     countries: Vec<String>,
     /// Face values; may be empty if there is a range.
-    #[schema(max_items = 200)]
+    #[schema(value_type = Denominations)]
     #[arg(
         long = "denomination",
         value_name = "AMOUNT",
@@ -147,12 +153,12 @@ pub struct ProductRequest {
     code_case: Option<CodeCase>,
     /// Days for which a voucher must still be valid when it is allocated.
     #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::required")]
-    #[schema(maximum = 3_650)]
+    #[schema(value_type = Count<0, { MAX_VALIDITY_DAYS as u32 }>)]
     #[arg(long, default_value_t = 0, value_name = "DAYS")]
     min_validity_days: u16,
     /// Stock level below which availability is `LOW_STOCK`; default 20.
     #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
-    #[schema(maximum = 100_000)]
+    #[schema(value_type = Option<Count<0, { MAX_LOW_STOCK_AT }>>)]
     #[arg(long, value_name = "N")]
     low_stock_at: Option<u32>,
     /// Whether sales have ended.
@@ -179,12 +185,12 @@ struct ExpiryPolicyRequest {
 pub(super) struct RedemptionRequest {
     /// How to redeem the voucher.
     #[serde(default)]
-    #[schema(max_length = 20_000)]
+    #[schema(value_type = Text<0, { MAX_REDEMPTION_TEXT }>)]
     #[arg(long, default_value = "")]
     instructions: String,
     /// Terms of redemption.
     #[serde(default)]
-    #[schema(max_length = 20_000)]
+    #[schema(value_type = Text<0, { MAX_REDEMPTION_TEXT }>)]
     #[arg(long, default_value = "")]
     terms: String,
 }

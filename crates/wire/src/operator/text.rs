@@ -3,9 +3,9 @@
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize};
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
+use vouchsafe_domain::bounds::Text;
 use vouchsafe_domain::identifier;
 
 use crate::error_body::InvalidRequest;
@@ -43,7 +43,7 @@ macro_rules! texts {
 
             impl PartialSchema for $name {
                 fn schema() -> RefOr<Schema> {
-                    text_schema($max)
+                    Text::<1, $max>::schema()
                 }
             }
 
@@ -61,11 +61,6 @@ texts! {
     Reason = trimmed::<500>;
     /// Reference of a posting or payment, as long as that of an order.
     Reference = normalized::<128>;
-}
-
-fn text_schema(max: usize) -> RefOr<Schema> {
-    let text = ObjectBuilder::new().schema_type(Type::String);
-    text.min_length(Some(1)).max_length(Some(max)).into()
 }
 
 /// A text without spaces around it: 1 to `MAX` characters, no control characters.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
+use vouchsafe_domain::bounds::{Count, WrittenText};
 use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::identifier;
 use vouchsafe_domain::operator::Role;
@@ -63,7 +64,7 @@ operations! {
 }
 
 /// Bytes: tokens with claims take a few KiB, and the credential must fit into a header.
-pub(super) const MAX_CREDENTIAL: usize = 4_096;
+const MAX_CREDENTIAL: usize = 4_096;
 
 /// A vendor and its circuit breaker.
 #[derive(Debug, Serialize, ToSchema)]
@@ -100,7 +101,7 @@ pub struct VendorRequest {
         serialize_with = "serialize_secret",
         deserialize_with = "deserialize_secret"
     )]
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 4_096, write_only)]
+    #[schema(value_type = Option<WrittenText<1, { MAX_CREDENTIAL }>>)]
     #[arg(
         long,
         value_name = "TEXT",
@@ -110,7 +111,7 @@ pub struct VendorRequest {
     pub credentials: Option<SecretString>,
     /// Maximum number of purchases in flight; default 4.
     #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
-    #[schema(minimum = 1, maximum = 64)]
+    #[schema(value_type = Option<Count<1, { MAX_CONCURRENCY as u32 }>>)]
     #[arg(
         long,
         value_name = "N",

@@ -1,7 +1,7 @@
 //! Limits of texts and numbers in requests: each is checked and documented by the same constant.
 
-use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, SchemaType, Type};
-
+use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+use vouchsafe_domain::bounds;
 use vouchsafe_domain::identifier::{self, IDENTIFIER_PATTERN};
 
 use crate::error_body::InvalidRequest;
@@ -94,10 +94,5 @@ pub(super) fn overlap_schema(description: &str) -> ObjectBuilder {
 
 /// The schema of a number within inclusive bounds.
 pub(super) fn whole_number(min: u32, max: u32, description: &str) -> ObjectBuilder {
-    ObjectBuilder::new()
-        .schema_type(Type::Integer)
-        .format(Some(SchemaFormat::KnownFormat(KnownFormat::UInt32)))
-        .description(Some(description))
-        .minimum(Some(min))
-        .maximum(Some(max))
+    bounds::whole_number(min, max).description(Some(description))
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use time::{Date, OffsetDateTime};
 use utoipa::ToSchema;
 use vouchsafe_domain::api_scope::ApiScope;
+use vouchsafe_domain::bounds::List;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::iso_date;
 use vouchsafe_domain::product::ProductId;
@@ -26,6 +27,8 @@ operations! {
 /// Maximum drifts in a response. The spec defines no pagination here; `summary` has the total.
 pub const MAX_DRIFTS: usize = 1_000;
 
+type PartnerDrifts = List<PartnerDrift, 0, MAX_DRIFTS>;
+
 /// Reconciliation of one day of your orders.
 #[derive(Serialize, ToSchema)]
 pub struct PartnerReconciliation {
@@ -35,7 +38,7 @@ pub struct PartnerReconciliation {
     /// Totals of the day.
     summary: ReconciliationSummary,
     /// Differences between our allocations and the vendors' records: the first 1,000.
-    #[schema(max_items = 1_000)]
+    #[schema(value_type = PartnerDrifts)]
     drifts: Vec<PartnerDrift>,
     /// When the reconciliation ran.
     #[serde(with = "vouchsafe_domain::timestamp")]

@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 use time::Date;
 use utoipa::ToSchema;
+use vouchsafe_domain::bounds::{List, WrittenText};
 use vouchsafe_domain::expiry_policy::last_valid_day;
 use vouchsafe_domain::money::AmountText;
 use vouchsafe_domain::order::{Order, OrderLine};
 use vouchsafe_domain::product::{Product, Sku};
 use vouchsafe_domain::voucher::Expiry;
-use vouchsafe_security::vault::code::CodeParts;
+use vouchsafe_security::vault::code::{CodePart, CodeParts};
 
 use super::OrderOfPartner;
 use crate::error_body::{ErrorDetail, InvalidRequest};
@@ -17,7 +18,9 @@ use crate::operator::stock::row::{DamagePolicy, RowError, RowPolicy, VoucherFiel
 use crate::operator::stock::voucher_list::ListedVoucher;
 
 /// An order has no more.
-pub(in crate::operator) const MAX_VOUCHERS: usize = 1_000;
+const MAX_VOUCHERS: usize = 1_000;
+
+type Vouchers = List<VoucherRequest, 1, MAX_VOUCHERS>;
 
 /// Vouchers for an order.
 #[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
@@ -37,7 +40,7 @@ pub struct FulfilRequest {
     #[arg(long, value_name = "AMOUNT", requires = "product_id", help = "Face value")]
     denomination: Option<AmountText>,
     /// The vouchers; at most as many new ones as the order needs.
-    #[schema(value_type = Vec<VoucherRequest>, min_items = 1, max_items = 1_000)]
+    #[schema(value_type = Vouchers)]
     #[arg(skip)]
     pub vouchers: Vec<JsonObject<VoucherRequest>>,
     /// Accept codes that look damaged by a spreadsheet (`6.03571E+15`, `#N/A`, `="0060"`), for brands whose
@@ -55,19 +58,19 @@ pub struct FulfilRequest {
 #[serde(deny_unknown_fields)]
 pub struct VoucherRequest {
     /// Code to redeem.
-    #[schema(value_type = String, min_length = 1, max_length = 512, write_only)]
+    #[schema(value_type = WrittenText<1, { CodePart::Code.max_bytes() }>)]
     code: SecretText,
     /// PIN required with the code.
     #[serde(default)]
-    #[schema(value_type = Option<String>, max_length = 128, write_only)]
+    #[schema(value_type = Option<WrittenText<0, { CodePart::Pin.max_bytes() }>>)]
     pin: Option<SecretText>,
     /// Serial number printed on the card.
     #[serde(default)]
-    #[schema(value_type = Option<String>, max_length = 128, write_only)]
+    #[schema(value_type = Option<WrittenText<0, { CodePart::Serial.max_bytes() }>>)]
     serial: Option<SecretText>,
     /// Redemption URL.
     #[serde(default)]
-    #[schema(value_type = Option<String>, max_length = 2_048, write_only)]
+    #[schema(value_type = Option<WrittenText<0, { CodePart::Url.max_bytes() }>>)]
     url: Option<SecretText>,
     /// Last valid day, `YYYY-MM-DD`. Default: by the product's expiry policy.
     #[serde(default)]

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::bounds::Count;
 use vouchsafe_domain::limits::Limits;
 use vouchsafe_domain::partner::approval_rule::ApprovalRule;
 use vouchsafe_domain::partner::caps::PartnerCaps;
@@ -18,7 +19,7 @@ use crate::operator::patch_field::{
 };
 
 /// A year, in seconds: most vouchers have expired by then.
-pub(in crate::operator) const MAX_CANCEL_WINDOW_S: u32 = 31_536_000;
+const MAX_CANCEL_WINDOW_S: u32 = 31_536_000;
 
 /// Terms to change. `null` removes a term; it is an error for terms that cannot be removed.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema, clap::Args)]
@@ -92,7 +93,7 @@ pub struct PartnerPatch {
     /// Time in which the partner may cancel an order, in seconds; null: the default, a day.
     #[serde(default, deserialize_with = "nullable_number")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u32>, maximum = 31_536_000)]
+    #[schema(value_type = Option<Count<0, { MAX_CANCEL_WINDOW_S }>>)]
     #[arg(
         long = "cancel-window",
         value_name = "SECONDS",

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use vouchsafe_domain::bounds::List;
 use vouchsafe_domain::ids::VoucherId;
 use vouchsafe_domain::money::AmountText;
 use vouchsafe_domain::product::{ProductId, parse_slug};
@@ -11,6 +12,9 @@ use super::void::MAX_CODES;
 use crate::error_body::InvalidRequest;
 use crate::json::JsonObject;
 use crate::operator::text::Reason;
+
+type SoldVouchers = List<SoldVoucherBody, 0, MAX_CODES>;
+type QuarantinedSkus = List<QuarantinedSku, 0, MAX_CODES>;
 
 /// Quarantines all available stock.
 #[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
@@ -46,7 +50,7 @@ pub struct ReleaseReport {
 #[serde(deny_unknown_fields)]
 pub struct SoldRequest {
     /// The vouchers.
-    #[schema(value_type = Vec<SoldVoucherBody>, max_items = 1_000)]
+    #[schema(value_type = SoldVouchers)]
     pub vouchers: Vec<JsonObject<SoldVoucherBody>>,
     /// Reason, written to the audit trail.
     pub reason: Reason,
@@ -165,7 +169,7 @@ pub struct ReleaseRequest {
     pub quarantine: Option<i64>,
     /// SKUs whose stock stays quarantined.
     #[serde(default)]
-    #[schema(value_type = Vec<QuarantinedSku>, max_items = 1_000)]
+    #[schema(value_type = QuarantinedSkus)]
     pub except: Vec<JsonObject<QuarantinedSku>>,
     /// Reason, written to the audit trail.
     pub reason: Reason,

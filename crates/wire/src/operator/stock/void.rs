@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use vouchsafe_domain::bounds::List;
 use vouchsafe_domain::money::AmountText;
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::stock::level::CodeVoidOutcome;
@@ -15,6 +16,8 @@ use crate::operator::text::Reason;
 
 /// Most codes of a request: a body of 256 KiB has no space for more long ones.
 pub const MAX_CODES: usize = 1_000;
+
+type NamedCodes = List<NamedCode, 1, MAX_CODES>;
 
 /// Vouchers to take out of sale: a whole SKU by its `denomination`, or single `codes`.
 #[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
@@ -35,7 +38,7 @@ pub struct VoidRequest {
     denomination: Option<AmountText>,
     /// Codes to void.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<NamedCode>>, min_items = 1, max_items = 1_000)]
+    #[schema(value_type = Option<NamedCodes>)]
     #[arg(skip)]
     pub codes: Option<Vec<JsonObject<NamedCode>>>,
     /// Reason, written to the audit trail.

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
+use vouchsafe_domain::bounds::List;
 use vouchsafe_domain::catalogue::{MAX_LINES, MAX_VOUCHERS, RequestedLine, RequestedOrder};
 use vouchsafe_domain::money::{AmountText, Currency};
 use vouchsafe_domain::order::Fulfilment;
@@ -19,6 +20,8 @@ use vouchsafe_domain::whole_number;
 use crate::error_body::{FieldErrors, InvalidRequest};
 use crate::json::{self, JsonObject};
 use crate::partner::limits::{self, NO_CONTROL_CHARACTERS, TEXT_WITH_LINES, parse_reference};
+
+type OrderRequestItems = List<OrderRequestItem, 1, MAX_LINES>;
 
 /// Maximum keys of the metadata object (contract §3).
 const MAX_METADATA_KEYS: usize = 50;
@@ -38,7 +41,7 @@ const MAX_METADATA_BYTES: usize = 32 * 1_024;
 #[serde(deny_unknown_fields)]
 pub struct OrderRequest {
     /// Items to order: at most 1,000 vouchers in total, all in one currency.
-    #[schema(value_type = Vec<OrderRequestItem>, min_items = 1, max_items = 100)]
+    #[schema(value_type = OrderRequestItems)]
     items: Vec<JsonObject<OrderRequestItem>>,
     /// The currency you expect. The order is rejected if the items are in another one.
     #[serde(default)]
