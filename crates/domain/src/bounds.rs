@@ -1,7 +1,7 @@
 //! Bounds of numbers, texts and lists, as the type of a field in its schema.
 //!
-//! The attributes of a derived schema take literals alone; these types take the constant that is checked. They
-//! have no description of their own: a document writes them at the field instead of naming them.
+//! The attributes of a derived schema take literals alone; these types take the constant that is checked.
+//! They have no description of their own: a document writes them at the field instead of naming them.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
