@@ -276,7 +276,10 @@ async fn build_service(
     };
     let store = open(servers, &metrics.connections());
     // The metrics of connections are those to the primary.
-    let replica = replica.map(|servers| Replica::new(&open(servers, &ConnectionMetrics::default()), &store));
+    let replica = replica.map(|standby| {
+        let reader = open(standby.clone(), &ConnectionMetrics::default());
+        Replica::new(&standby, &reader, &store)
+    });
     database::prepare(&store, settings.environment).await?;
     database::check_connections(&store, settings).await?;
     let keyring = Keyring::open(store.data_keys.clone(), wrapping_keys)

@@ -34,6 +34,7 @@ use vouchsafe_wire::operator::operation::ADMIN_PREFIX;
 use self::form_reader::{FileStream, ReceivedForm};
 use super::error::{ApiError, ApiResult, ErrorCode};
 use super::middleware::operator::{EndedSession, Operator, authenticate_page};
+use super::operator::reports::REPLICA_LAG;
 use super::operator::{OperatorRoutes, follow_as_rows};
 use super::routing::{resource, route_not_found};
 use crate::service::Service;
@@ -85,6 +86,7 @@ impl AdminApi for OperatorApi {
             Ok(response) => response,
             Err(error) => ApiResponse {
                 status: error.code.status(),
+                replica_lag: None,
                 body: error.body().to_vec(),
             },
         }
@@ -107,9 +109,15 @@ impl OperatorApi {
             self.refused.set(Some(*code));
         }
         let status = response.status().as_u16();
+        let replica_lag = response.headers().get(REPLICA_LAG);
+        let replica_lag = replica_lag.and_then(|lag| Some(lag.to_str().ok()?.to_owned()));
         let body = to_bytes(response.into_body()).await;
         let body = body.map_err(|_| ApiError::unavailable())?.to_vec();
-        Ok(ApiResponse { status, body })
+        Ok(ApiResponse {
+            status,
+            replica_lag,
+            body,
+        })
     }
 
     fn inner_request(&self, request: ApiRequest) -> Result<Request, ApiError> {

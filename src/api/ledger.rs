@@ -2,9 +2,8 @@
 
 use actix_web::HttpResponse;
 use vouchsafe_domain::ids::PartnerId;
-use vouchsafe_domain::ledger::transaction::TransactionFilter;
+use vouchsafe_domain::ledger::cursor::LedgerPage;
 use vouchsafe_domain::money::Currency;
-use vouchsafe_store::PgStore;
 use vouchsafe_wire::page::PageRequest;
 
 use super::error::ApiResult;
@@ -22,16 +21,7 @@ pub(super) async fn wallets(service: &Service, partner_id: PartnerId, page: &Pag
 }
 
 /// The page of a partner's transactions, newest first.
-pub(super) async fn transactions(
-    store: &PgStore,
-    partner_id: PartnerId,
-    page: &PageRequest,
-    filter: TransactionFilter,
-) -> ApiResult {
-    let found = store
-        .transactions
-        .list(partner_id, filter, page.after()?, page.limit())
-        .await?;
+pub(super) fn transactions_response(page: &PageRequest, found: LedgerPage) -> ApiResult {
     // An entry has less than 1 KiB: its longest text is the reference.
     Ok(HttpResponse::Ok().json(page.body_of_small(&found.entries, found.next)?))
 }

@@ -9,9 +9,10 @@ use actix_web::{FromRequest, HttpRequest, HttpResponse};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use time::OffsetDateTime;
+use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::Order;
-use vouchsafe_domain::order::filter::OrderSearch;
-use vouchsafe_store::Orders;
+use vouchsafe_domain::order::filter::OrderFilter;
+use vouchsafe_store::StoreError;
 use vouchsafe_wire::filter::{ListFilter, NoFilter};
 use vouchsafe_wire::page::{PageEntries, PageRequest};
 use vouchsafe_wire::query;
@@ -53,15 +54,15 @@ pub(super) fn list_response<T: Serialize, K: ToString>(
 /// The response with orders, which may have 1,000 vouchers each.
 pub(super) async fn list_orders(
     page: &PageRequest,
-    orders: &Orders,
-    search: OrderSearch,
+    filter: &OrderFilter,
     now: OffsetDateTime,
+    search: impl AsyncFn(Option<OrderId>, usize) -> Result<Vec<Order>, StoreError>,
     push: impl Fn(&mut PageEntries, &Order) -> Result<bool, ApiError>,
 ) -> ApiResult {
-    if let Some((parameter, message)) = search.filter.unbounded(now) {
+    if let Some((parameter, message)) = filter.unbounded(now) {
         return Err(ApiError::invalid_field(parameter, message));
     }
-    let fetch = async |before, step| Ok(orders.search(search.clone(), before, step).await?);
+    let fetch = async |before, step| Ok(search(before, step).await?);
     let body = page.body_in_steps(fetch, push, |order| order.order_id);
     Ok(HttpResponse::Ok().json(body.await?))
 }

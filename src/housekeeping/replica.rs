@@ -8,7 +8,8 @@ use tracing::{info, warn};
 use super::ticker;
 use crate::service::JobState;
 
-const COMPARE_INTERVAL: Duration = Duration::from_secs(1);
+/// A read that meets a standby as it dies is repeated on the primary after this time.
+const COMPARE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Compares from time to time and logs each change, if there is a standby. Never returns.
 pub(super) async fn compare(service: &JobState) -> Infallible {

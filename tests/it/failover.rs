@@ -280,3 +280,68 @@ async fn missing_replication_is_reported_and_a_failover_then_quarantines_stock()
     let refused = first_decision(&mut partner, &sale, Instant::now()).await;
     expect_error(&refused, 503, "STOCK_QUARANTINED");
 }
+
+/// It accepts connections and never answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn standby_that_hangs_keeps_neither_a_start_nor_a_failover_from_another_one() {
+    let mut servers = Replicated::create().await;
+    let scratch = servers.scratch.path();
+    let hanging = tokio::task::block_in_place(|| servers.primary.create_standby(scratch, "hanging"));
+    let waiting = "ALTER SYSTEM SET synchronous_standby_names = 'standby'";
+    servers.primary.execute(waiting).await;
+    servers.primary.execute("SELECT pg_reload_conf()").await;
+    hanging.freeze();
+    let url = database_url([&hanging, &servers.standby, &servers.primary]);
+    let service = Instance::start_with(&[("DATABASE_URL", &url)]);
+    let mut operator = Operator::of(&service);
+    let sale = operator.add_stocked_product(10).await;
+    let mut partner = operator.add_partner("100000").await;
+    expect_success(&partner.order(&sale, 1).await, 201);
+    servers.primary.kill();
+    servers.standby.promote().await;
+    let refused = first_decision(&mut partner, &sale, Instant::now()).await;
+    expect_error(&refused, 503, "STOCK_QUARANTINED");
+    release(&service);
+    expect_success(&partner.order(&sale, 1).await, 201);
+    run(&url, &["verify"]);
+}
+
+/// A list of servers that names one of another deployment by mistake.
+#[tokio::test(flavor = "multi_thread")]
+async fn primary_of_another_cluster_is_never_followed() {
+    let mut servers = Replicated::create().await;
+    servers.primary.replicate_asynchronously().await;
+    let scratch = servers.scratch.path();
+    let mut foreign = tokio::task::block_in_place(|| PostgresServer::create(scratch));
+    foreign.create_database().await;
+    let url = database_url([&foreign, &servers.primary]);
+    let refused = Command::new(program())
+        .arg("verify")
+        .env("DATABASE_URL", &url)
+        .output()
+        .unwrap();
+    let refused = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.contains("the primary of another cluster"), "{refused}");
+
+    foreign.kill();
+    let service = Instance::start_with(&[("DATABASE_URL", &url)]);
+    let mut operator = Operator::of(&service);
+    let sale = operator.add_stocked_product(10).await;
+    let mut partner = operator.add_partner("100000").await;
+    expect_success(&partner.order(&sale, 1).await, 201);
+    tokio::task::block_in_place(|| foreign.start());
+    servers.primary.kill();
+    eventually("the foreign server to be refused", WAIT_TIMEOUT, async || {
+        service
+            .log()
+            .contains("the primary of another cluster")
+            .then_some(())
+    })
+    .await;
+    tokio::task::block_in_place(|| servers.primary.start());
+    let order = eventually("an order on the primary", WAIT_TIMEOUT, async || {
+        let order = partner.order(&sale, 1).await;
+        (order.status == 201).then_some(order)
+    });
+    expect_success(&order.await, 201);
+}

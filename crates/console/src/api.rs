@@ -3,6 +3,7 @@
 
 use std::future::Future;
 
+use maud::{Markup, html};
 use vouchsafe_wire::operation::Method;
 
 use crate::json::Json;
@@ -33,6 +34,8 @@ pub enum ApiBody {
 /// A response of the operator API. It may contain a new secret, so it has no `Debug`.
 pub struct ApiResponse {
     pub status: u16,
+    /// Seconds by which the standby that was read is behind.
+    pub replica_lag: Option<String>,
     pub body: Vec<u8>,
 }
 
@@ -42,6 +45,16 @@ pub(crate) type ApiResult = Result<Success, Refusal>;
 pub(crate) struct Success {
     pub(crate) status: u16,
     pub(crate) json: Json,
+    replica_lag: Option<String>,
+}
+
+impl Success {
+    /// A line about the standby that was read.
+    pub(crate) fn replica_note(&self) -> Markup {
+        html! {
+            @if let Some(lag) = &self.replica_lag { p.hint { "Read from a standby that is " (lag) " s behind." } }
+        }
+    }
 }
 
 /// An error response.
@@ -55,10 +68,18 @@ pub(crate) struct Refusal {
 }
 
 pub(crate) async fn call(api: &impl AdminApi, request: ApiRequest) -> ApiResult {
-    let ApiResponse { status, body } = api.call(request).await;
+    let ApiResponse {
+        status,
+        replica_lag,
+        body,
+    } = api.call(request).await;
     let json = Json::parse(&body);
     if (200..300).contains(&status) {
-        return Ok(Success { status, json });
+        return Ok(Success {
+            status,
+            json,
+            replica_lag,
+        });
     }
     let text = |json: &Json, field| json.get(field).text().unwrap_or_default().to_owned();
     let error = json.get("error");

@@ -27,11 +27,14 @@ pub(crate) async fn show(
         .api
         .fill(|name| template::find(&visit.params, name).map(ToOwned::to_owned));
     let read: ApiResult = get(api, format!("{path}{separator}{query}")).await;
-    let (json, refusal) = match read {
-        Ok(read) => (read.json, None),
-        Err(_) if !is_read => (Json::Null, None),
+    let (json, note, refusal) = match read {
+        Ok(read) => {
+            let note = read.replica_note();
+            (read.json, note, None)
+        }
+        Err(_) if !is_read => (Json::Null, html! {}, None),
         // A filter that does not parse is corrected in the page.
-        Err(refusal) if matches!(refusal.status, 400 | 422) => (Json::Null, Some(refusal)),
+        Err(refusal) if matches!(refusal.status, 400 | 422) => (Json::Null, html! {}, Some(refusal)),
         Err(refusal) => return Err(refusal),
     };
     let rows = json.get("data").entries();
@@ -49,6 +52,7 @@ pub(crate) async fn show(
         @if !list.filters.is_empty() { (filters(visit, list.filters)) }
         @if is_read && refusal.is_none() {
             (visit.form_without_row(list.row_actions, rows))
+            (note)
             (table(visit.page.title, list.api.route.columns, rows, "Nothing matches.", visit.forms_of_rows(list.row_actions)))
             (paging(visit, &json))
         }

@@ -177,6 +177,7 @@ async fn read_section(
         }
         Source::Api { target, field, page } => match get(api, target.fill(value)).await {
             Ok(read) => html! {
+                (read.replica_note())
                 (table_of(read.json.get(field).entries()))
                 @if !page.is_empty() {
                     @let has_more = *read.json.get("has_more") == Json::Bool(true);

@@ -52,6 +52,21 @@ impl StoreError {
         }
     }
 
+    /// Whether the server refuses or has ended the connection. One that takes long is another matter.
+    pub fn is_disconnected(&self) -> bool {
+        match self.cause() {
+            sqlx::Error::PoolTimedOut => false,
+            sqlx::Error::Io(error) => error.kind() != ErrorKind::TimedOut,
+            _ => self.is_unreachable(),
+        }
+    }
+
+    /// Whether the server has cancelled the statement in favour of something else, as a standby does for rows
+    /// that its primary removes.
+    pub fn is_conflict(&self) -> bool {
+        self.sqlstate() == Some(SERIALIZATION_FAILURE)
+    }
+
     /// Whether a row does not decode. The panic of a decoder is one, too: a time beyond those of its type.
     pub const fn is_unreadable_row(&self) -> bool {
         matches!(
@@ -131,9 +146,11 @@ impl From<sqlx::Error> for StoreError {
 /// Raised by `commit_batch` when the lane's generation is no longer the one it was called with.
 const FENCED: &str = "VS001";
 
+const SERIALIZATION_FAILURE: &str = "40001";
+
 /// SQLSTATEs of a conflict with another transaction: serialization failure, deadlock, lock timeout, statement
 /// timeout.
-const CONTENDED: &[&str] = &["40001", "40P01", "55P03", "57014"];
+const CONTENDED: &[&str] = &[SERIALIZATION_FAILURE, "40P01", "55P03", "57014"];
 
 /// SQLSTATE classes of a temporary condition: connection exception, invalid transaction state (a standby is
 /// read-only), transaction rollback, insufficient resources, object not in prerequisite state, operator

@@ -8,6 +8,7 @@
 //! | the primary answers | the others are asked each second for its successor, which has a later timeline of the same cluster |
 //! | another server is the primary | work on connections to the former one is aborted with an unknown outcome, and new connections lead to the new one |
 //! | a server is in recovery | it counts as unreachable |
+//! | a server is the primary of another cluster | it counts as unreachable; at the start, two clusters are an error |
 //! | a commit waits for a standby for ten seconds | no further connection of its kind is opened, so that commits without a client stay as few as connections |
 //! | a connection leads to another cluster or timeline than the one before, or another server is the primary | commits may be lost: a discontinuity is counted, and caches of the database are dropped |
 //!

@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use sqlx::{PgConnection, PgExecutor};
+use tokio::sync::watch;
 use tokio::time::timeout;
 use uuid::Uuid;
 use vouchsafe_database::boxed;
@@ -15,6 +17,7 @@ use vouchsafe_database::connection_class::ConnectionClass;
 use vouchsafe_database::connection_pool::timeout_error;
 use vouchsafe_database::database::Database;
 use vouchsafe_database::error::StoreError;
+use vouchsafe_database::servers::Servers;
 
 use super::store::PgStore;
 
@@ -22,17 +25,19 @@ use super::store::PgStore;
 pub const MAX_REPLICA_LAG: Duration = Duration::from_secs(10);
 
 /// For both servers to answer. A standby that hangs is not read any more afterwards.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A standby of the database, and the primary to which it is compared.
 #[derive(Debug)]
 pub struct Replica {
     /// On the connections for requests of operators.
     store: PgStore,
+    standby: Servers,
+    /// To the standby, of the comparison. A pool would wait for a server that refuses connections.
+    connection: Mutex<Option<PgConnection>>,
     /// On the connections of background jobs.
-    standby: Database,
     primary: Database,
-    progress: Mutex<Progress>,
+    progress: watch::Sender<Progress>,
 }
 
 #[derive(Debug, Default)]
@@ -75,14 +80,15 @@ struct Place {
 }
 
 impl Replica {
-    /// `standby` is the store of the standby's server.
+    /// `store` is that of the `standby`.
     #[must_use]
-    pub fn new(standby: &PgStore, primary: &PgStore) -> Self {
+    pub fn new(standby: &Servers, store: &PgStore, primary: &PgStore) -> Self {
         Self {
-            store: standby.for_operators(),
-            standby: standby.database.on(ConnectionClass::Jobs),
+            store: store.for_operators(),
+            standby: standby.with_application_name("vouchsafe replica"),
+            connection: Mutex::default(),
             primary: primary.database.on(ConnectionClass::Jobs),
-            progress: Mutex::default(),
+            progress: watch::Sender::default(),
         }
     }
 
@@ -94,8 +100,24 @@ impl Replica {
     /// The lag of the standby, if it may be read.
     #[must_use]
     pub fn lag(&self) -> Option<Duration> {
-        let lag = self.progress.lock().complete_until?.elapsed();
+        let lag = self.progress.borrow().complete_until?.elapsed();
         Some(lag).filter(|lag| *lag <= MAX_REPLICA_LAG)
+    }
+
+    /// The standby has failed a read: it is not read until the next comparison.
+    pub fn give_up(&self) {
+        self.progress.send_replace(Progress::default());
+    }
+
+    /// Waits until the standby must not be read any more because it does not answer.
+    pub async fn given_up(&self) {
+        let mut progress = self.progress.subscribe();
+        // The sender lives as long as `self`.
+        drop(
+            progress
+                .wait_for(|progress| progress.complete_until.is_none())
+                .await,
+        );
     }
 
     /// Compares the standby with the primary.
@@ -108,13 +130,15 @@ impl Replica {
             Ok(compared) => compared,
             Err(_) => Err(timeout_error(ANSWER_TIMEOUT).into()),
         };
-        let mut progress = self.progress.lock();
         match compared {
-            Ok((read_at, position, Some(replayed))) => progress.note(read_at, position, replayed),
+            Ok((read_at, position, Some(replayed))) => {
+                self.progress
+                    .send_modify(|progress| progress.note(read_at, position, replayed));
+            }
             // Promoted, or of another history.
-            Ok((.., None)) => *progress = Progress::default(),
+            Ok((.., None)) => self.give_up(),
             Err(error) => {
-                *progress = Progress::default();
+                self.give_up();
                 return Err(error);
             }
         }
@@ -125,14 +149,28 @@ impl Replica {
     /// `None` if the server is no standby of this primary.
     async fn read_places(&self) -> Result<(Instant, i64, Option<i64>), StoreError> {
         let read_at = Instant::now();
-        let primary = read_place(&self.primary).await?;
-        let standby = read_place(&self.standby).await?;
+        let primary = self
+            .primary
+            .run(|pool| async move { read_place(&pool).await })
+            .await?;
+        let mut connection = self.connect().await?;
+        let standby = read_place(&mut connection).await?;
+        // One that fails or takes too long is not used again.
+        *self.connection.lock() = Some(connection);
         let is_standby = standby.is_in_recovery && standby.history == primary.history;
         Ok((read_at, primary.position, is_standby.then_some(standby.position)))
     }
+
+    async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
+        let connected = self.connection.lock().take();
+        match connected {
+            Some(connection) => Ok(connection),
+            None => Ok(self.standby.connect().await?.0),
+        }
+    }
 }
 
-async fn read_place(database: &Database) -> Result<Place, StoreError> {
+async fn read_place(executor: impl PgExecutor<'_>) -> Result<Place, sqlx::Error> {
     let statement = sqlx::query_as!(
         Place,
         r#"SELECT pg_is_in_recovery() AS "is_in_recovery!",
@@ -142,8 +180,7 @@ async fn read_place(database: &Database) -> Result<Place, StoreError> {
                    END - '0/0'::pg_lsn)::bigint AS "position!",
                   (SELECT history FROM continuity) AS history"#
     );
-    let place = database.run(|pool| async move { statement.fetch_one(&pool).await });
-    place.await
+    statement.fetch_one(executor).await
 }
 
 #[cfg(test)]

@@ -16,7 +16,8 @@ pub(super) async fn list(
     reports: Reports,
     ListRequest { page, filter }: ListRequest<AuditFilter>,
 ) -> ApiResult {
-    let rows = reports.audit_log.list(filter, page.after()?, page.fetch_limit());
+    let (after, limit) = (page.after()?, page.fetch_limit());
+    let rows = reports.read(async |store| store.audit_log.list(filter.clone(), after, limit).await);
     list_response(&page, rows.await?, |row| row.audit_id)
 }
 
@@ -26,9 +27,10 @@ pub(super) async fn list_checkpoints(
     reports: Reports,
     ListRequest { page, filter }: ListRequest<CheckpointFilter>,
 ) -> ApiResult {
-    let audit_log = &reports.audit_log;
+    let (after, limit) = (page.after()?, page.fetch_limit());
     let key = filter.check.then(|| service.keyring.vault().checkpoint_key());
-    let checkpoints = audit_log.list_checkpoints(page.after()?, page.fetch_limit(), key);
+    let checkpoints =
+        reports.read(async |store| store.audit_log.list_checkpoints(after, limit, key.clone()).await);
     list_response(&page, checkpoints.await?, |checkpoint| checkpoint.number)
 }
 

@@ -31,7 +31,7 @@ mod partners;
 mod payouts;
 mod purchases;
 mod reconciliation;
-mod reports;
+pub(in crate::api) mod reports;
 mod search;
 mod sessions;
 mod sign_in;
@@ -90,7 +90,8 @@ impl OperatorRoutes {
     /// [`Operator`](crate::api::middleware::operator::Operator) already: calls of the console within this
     /// process.
     pub(crate) fn configure_authenticated(&self, config: &mut web::ServiceConfig) {
-        config.app_data(self.0.clone()).service(scope());
+        let scope = scope().wrap(from_fn(reports::show_replica_lag));
+        config.app_data(self.0.clone()).service(scope);
     }
 }
 

@@ -43,7 +43,11 @@ pub(super) fn endpoints() -> [Endpoint; orders::OPERATIONS.len()] {
 /// `GET /orders`.
 async fn list(reports: Reports, ListRequest { page, filter }: ListRequest<OrderSearch>) -> ApiResult {
     let push = |page: &mut PageEntries, order: &Order| Ok(page.push(&order_body(order)?)?);
-    list_orders(&page, &reports.orders, filter, reports.now(), push).await
+    let search = async |before, step| {
+        let orders = reports.read(async |store| store.orders.search(filter.clone(), before, step).await);
+        orders.await
+    };
+    list_orders(&page, &filter.filter, reports.now(), search, push).await
 }
 
 /// `POST /orders/{order_id}/erase`.

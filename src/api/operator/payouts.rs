@@ -49,7 +49,8 @@ pub(super) fn endpoints() -> [Endpoint; payouts::OPERATIONS.len()] {
 
 /// `GET /payouts`.
 async fn list(reports: Reports, ListRequest { page, filter }: ListRequest<PayoutSearch>) -> ApiResult {
-    let payouts = reports.payouts.list(filter, page.after()?, page.fetch_limit());
+    let (after, limit) = (page.after()?, page.fetch_limit());
+    let payouts = reports.read(async |store| store.payouts.list(filter, after, limit).await);
     let payouts = payouts.await?;
     let bodies: Vec<_> = payouts.iter().map(payout_body).collect::<Result<_, _>>()?;
     list_response(&page, bodies, PayoutOfPartner::payout_id)

@@ -21,7 +21,8 @@ pub(super) async fn list(
     reports: Reports,
     ListRequest { page, filter }: ListRequest<PurchaseFilter>,
 ) -> ApiResult {
-    let purchases = reports.purchases.list(filter, page.after()?, page.fetch_limit());
+    let (after, limit) = (page.after()?, page.fetch_limit());
+    let purchases = reports.read(async |store| store.purchases.list(filter.clone(), after, limit).await);
     list_response(&page, purchases.await?, |purchase| purchase.purchase_id)
 }
 

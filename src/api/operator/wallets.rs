@@ -63,7 +63,14 @@ async fn list_transactions(
     reports: Reports,
 ) -> ApiResult {
     let partner_id = partner_id::find(&service, partner_id.parse()?).await?.partner_id;
-    ledger::transactions(&reports, partner_id, &page, filter).await
+    let (after, limit) = (page.after()?, page.limit());
+    let found = reports.read(async |store| {
+        store
+            .transactions
+            .list(partner_id, filter, after.clone(), limit)
+            .await
+    });
+    ledger::transactions_response(&page, found.await?)
 }
 
 /// A posting to a wallet.

@@ -122,7 +122,8 @@ async fn list_deliveries(
     reports: Reports,
     ListRequest { page, filter }: ListRequest<DeliveryFilter>,
 ) -> ApiResult {
-    let deliveries = reports.deliveries.list(filter, page.after()?, page.fetch_limit());
+    let (after, limit) = (page.after()?, page.fetch_limit());
+    let deliveries = reports.read(async |store| store.deliveries.list(filter, after, limit).await);
     list_response(&page, deliveries.await?, |delivery| delivery.delivery_id)
 }
 

@@ -15,7 +15,11 @@ pub(super) async fn list(
     service: web::Data<PartnerState>,
     AuthenticatedList { caller, page, filter }: AuthenticatedList<TransactionFilter>,
 ) -> ApiResult {
-    ledger::transactions(&service.store, caller.partner_id(), &page, filter).await
+    let transactions = &service.store.transactions;
+    let found = transactions
+        .list(caller.partner_id(), filter, page.after()?, page.limit())
+        .await?;
+    ledger::transactions_response(&page, found)
 }
 
 pub(super) async fn get(

@@ -10,6 +10,7 @@ use vouchsafe_wire::operation::Method;
 
 struct FixedApi {
     status: u16,
+    replica_lag: Option<&'static str>,
     body: &'static str,
     changes: RefCell<Vec<String>>,
     sent_forms: SentForms,
@@ -19,6 +20,7 @@ impl FixedApi {
     fn new(status: u16, body: &'static str) -> Self {
         Self {
             status,
+            replica_lag: None,
             body,
             changes: RefCell::default(),
             sent_forms: SentForms::default(),
@@ -33,6 +35,7 @@ impl AdminApi for FixedApi {
         }
         ApiResponse {
             status: self.status,
+            replica_lag: self.replica_lag.map(ToOwned::to_owned),
             body: self.body.into(),
         }
     }
@@ -53,6 +56,23 @@ async fn send(api: &FixedApi, role: Role, is_post: bool, path: &str, body: &str)
         form: parse_form(body.as_bytes()),
     };
     respond(api, &viewer, request, &api.sent_forms).await
+}
+
+#[tokio::test]
+async fn list_and_table_of_a_standby_show_its_lag() {
+    let mut api = FixedApi::new(200, r#"{"data":[],"has_more":false}"#);
+    for path in ["/payouts?status=PENDING", "/partners/ptn_1"] {
+        api.replica_lag = None;
+        let page = send(&api, Role::Admin, false, path, "").await;
+        assert!(!page.html.contains("from a standby"), "{}", page.html);
+        api.replica_lag = Some("0.412");
+        let page = send(&api, Role::Admin, false, path, "").await;
+        assert!(
+            page.html.contains("Read from a standby that is 0.412 s behind."),
+            "{}",
+            page.html
+        );
+    }
 }
 
 #[tokio::test]

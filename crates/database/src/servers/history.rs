@@ -119,7 +119,11 @@ impl History {
     /// Whether the server was promoted after the other one was the primary: that one must not be used any
     /// more.
     pub(super) const fn succeeds(self, other: Self) -> bool {
-        self.system_identifier == other.system_identifier && self.timeline > other.timeline
+        self.is_of_cluster(other) && self.timeline > other.timeline
+    }
+
+    pub(super) const fn is_of_cluster(self, other: Self) -> bool {
+        self.system_identifier == other.system_identifier
     }
 }
 

@@ -25,7 +25,8 @@ pub(super) struct FoundPrimary {
 
 /// Asks all servers at once. A successor of the `known` primary is taken as soon as it answers, else the
 /// known one itself. Without one, the server with the highest timeline is taken once all have answered: a
-/// former primary that was not shut down has a lower one.
+/// former primary that was not shut down has a lower one. Another cluster has nothing of what this one has
+/// committed: its primary is not taken for the known one, and two clusters are an error.
 pub(super) async fn search(
     options: &[PgConnectOptions],
     known: Option<(usize, History)>,
@@ -60,11 +61,20 @@ pub(super) async fn search(
         };
         match known {
             Some((_, last)) if candidate.history.succeeds(last) => return Ok(candidate),
+            Some((last_index, last)) if index != last_index && !candidate.history.is_of_cluster(last) => {
+                failures.push((index, other_cluster()));
+            }
             Some((last_index, _)) if index == last_index => {
                 end = Some(Instant::now() + RIVAL_TIMEOUT);
                 found = Some(candidate);
             }
             _ => {
+                if let Some(found) = &found
+                    && !candidate.history.is_of_cluster(found.history)
+                {
+                    failures.extend([found.index, index].map(|index| (index, other_cluster())));
+                    return Err(no_primary(options, failures));
+                }
                 let is_known = found
                     .as_ref()
                     .is_some_and(|found| known.is_some_and(|(last, _)| last == found.index));
@@ -129,6 +139,11 @@ async fn ask(options: &PgConnectOptions) -> Result<(History, PgConnection), sqlx
         )
         .into())
     })
+}
+
+fn other_cluster() -> sqlx::Error {
+    let text = "the primary of another cluster; name one primary and its standbys";
+    io::Error::new(io::ErrorKind::ConnectionRefused, text).into()
 }
 
 /// If no repetition can help, as with a wrong password, the error of a server is that of the search.

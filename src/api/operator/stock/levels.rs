@@ -2,6 +2,7 @@
 
 use actix_web::web;
 use vouchsafe_domain::stock::level::{SoldBaseline, StockLevel};
+use vouchsafe_store::PgStore;
 use vouchsafe_wire::operator::stock::expiries::StockExpiry;
 use vouchsafe_wire::operator::stock::level::{LevelFilter, SkuCursor, StockLevelBody};
 
@@ -18,11 +19,13 @@ pub(in crate::api::operator) async fn list_levels(
 ) -> ApiResult {
     let after: Option<SkuCursor> = page.after()?;
     let after = after.map(|key| (key.product_id, key.denomination));
-    let stock = &reports.stock;
-    let levels = stock
-        .list_levels(filter.product_id, after, page.fetch_limit())
-        .await?;
-    let baselines = stock.list_sold_baselines(&levels).await?;
+    let read = reports.read(async |PgStore { stock, .. }| {
+        let levels = stock.list_levels(filter.product_id.clone(), after.clone(), page.fetch_limit());
+        let levels = levels.await?;
+        let baselines = stock.list_sold_baselines(&levels).await?;
+        Ok((levels, baselines))
+    });
+    let (levels, baselines) = read.await?;
     let (catalogue, now) = (service.catalogue.current(), service.clock.now());
     let body = |(level, baseline): (StockLevel, Option<SoldBaseline>)| {
         let product = catalogue.get(&level.sku.product_id)?;
@@ -38,7 +41,7 @@ pub(in crate::api::operator) async fn list_expiries(
     reports: Reports,
     ListRequest { page, filter }: ListRequest<LevelFilter>,
 ) -> ApiResult {
-    let stock = &reports.stock;
-    let expiries = StockExpiry::list(stock.count_by_expiry(filter.product_id).await?);
+    let counts = reports.read(async |store| store.stock.count_by_expiry(filter.product_id.clone()).await);
+    let expiries = StockExpiry::list(counts.await?);
     sorted_list_response(&page, expiries, StockExpiry::cursor)
 }

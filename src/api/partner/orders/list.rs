@@ -22,5 +22,7 @@ pub(in crate::api::partner) async fn list(
         ..OrderSearch::default()
     };
     let push = |page: &mut PageEntries, order: &Order| Ok(page.push(&OrderBody::of(order)?)?);
-    list_orders(&page, &service.store.orders, search, service.clock.now(), push).await
+    let orders = &service.store.orders;
+    let fetch = async |before, step| orders.search(search.clone(), before, step).await;
+    list_orders(&page, &search.filter, service.clock.now(), fetch, push).await
 }
