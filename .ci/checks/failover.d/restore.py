@@ -163,6 +163,8 @@ def walk(cluster):
     # Waits until the WAL of now is archived.
     repository.run(cluster.primary(), "check")
     machine, lost = restore(cluster, repository, moment)
+    settings = cluster.ask(cluster.primary(), "/config")
+    assert settings["synchronous_mode_strict"] and cluster.sql("SHOW archive_mode") == "on", settings
     sold = export_sold(cluster, machine, lost)
     for other in cluster.machines:
         other.start("vouchsafe")
