@@ -91,6 +91,7 @@ async fn partners_are_found_by_name_id_and_credential() {
     for (query, expected) in [
         (format!("name={}", &name[1..]), 1),
         (format!("partner_id={partner_id}"), 1),
+        (format!("partner_id=ptn{unknown},{partner_id},{partner_id}"), 1),
         (format!("credential_id={credential_id}"), 1),
         (format!("credential_id={credential_id}&name=x{name}"), 0),
         (format!("partner_id=ptn{unknown}"), 0),

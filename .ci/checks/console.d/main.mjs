@@ -11,14 +11,29 @@ import { prepare } from "./data.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-// Opens the forms and pauses the live tables first: axe would report rows that were replaced meanwhile. Colours follow from the view, target sizes from its width.
+// Opens the forms, of dialogs none, and pauses the live tables first: axe would report rows that were replaced meanwhile. Colours follow from the view, target sizes from its width.
 const RUN_AXE = `return (async () => {
-  document.querySelectorAll("main details").forEach((form) => (form.open = true));
+  document.querySelectorAll("main details").forEach((form) => (form.open = !form.matches("td .action")));
   document.querySelector(".live [aria-pressed=false]")?.click();
   for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
   const { violations } = await axe.run(document, { resultTypes: ["violations"], ...arguments[0] });
   return violations.map(({ id, nodes }) => id + ": " + nodes.map((node) => node.target + " " + node.html.slice(0, 120)).join("; "));
 })()`;
+
+// The form of the first row, a dialog before everything else.
+const RUN_AXE_IN_DIALOG = `return (async () => {
+  const dialog = document.querySelector("td .action");
+  if (!dialog) return [];
+  dialog.open = true;
+  const { violations } = await axe.run(dialog, { resultTypes: ["violations"], ...arguments[0] });
+  dialog.open = false;
+  return violations.map(({ id, nodes }) => "dialog: " + id + ": " + nodes.map((node) => node.target).join("; "));
+})()`;
+
+// An opened value may be wide: its table scrolls.
+const CUT_TABLES = `document.querySelectorAll(".scroll details").forEach((value) => (value.open = false));
+  return [...document.querySelectorAll("main .scroll")].filter((table) => table.scrollWidth > table.clientWidth + 1)
+  .map((table) => "the table " + table.getAttribute("aria-label") + " is cut: " + table.scrollWidth + " px in " + table.clientWidth)`;
 
 const AXE_OPTIONS = {
   light: { rules: { "target-size": { enabled: true } } },
@@ -50,7 +65,9 @@ async function picture(browser, name) {
 async function check(browser, role, path, view) {
   await browser.view(VIEWS[view]);
   await picture(browser, `${role}${patternOf(path).replaceAll("/", "_").replaceAll("*", "x")}-${view}`);
-  const found = await browser.run(RUN_AXE, AXE_OPTIONS[view]);
+  const found = await browser.run(CUT_TABLES);
+  found.push(...(await browser.run(RUN_AXE, AXE_OPTIONS[view])));
+  found.push(...(await browser.run(RUN_AXE_IN_DIALOG, AXE_OPTIONS[view])));
   const width = await browser.run("return document.scrollingElement.scrollWidth");
   if (width > VIEWS[view][1]) found.push(`scrolls sideways: ${width} px`);
   report(`${role} ${view} ${path}`, found);

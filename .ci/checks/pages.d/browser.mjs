@@ -13,8 +13,8 @@ export const KEYS = { enter: "\uE007", escape: "\uE00C", up: "\uE013", down: "\u
 
 // The views of a page: name, colour scheme, width and height in CSS pixels.
 export const VIEWS = {
-  light: ["light", 1366, 860],
-  dark: ["dark", 1366, 860],
+  light: ["light", 1280, 860],
+  dark: ["dark", 1280, 860],
   phone: ["light", 360, 740],
 };
 

@@ -30,6 +30,7 @@ pub(crate) enum FieldKind {
     Line,
     Paragraph,
     Number,
+    Time,
     /// One of these.
     Choice(Vec<String>),
     /// Any of these.
@@ -198,7 +199,9 @@ fn kind_of(name: &str, property: &Value, schema: &BodySchema) -> FieldKind {
         return FieldKind::Group(names.into_iter().filter_map(part).collect());
     }
     let is_text = has_type(property, "string");
-    if has_type(property, "integer") {
+    if is_time(property) {
+        FieldKind::Time
+    } else if has_type(property, "integer") {
         FieldKind::Number
     } else if is_text && property["writeOnly"] == true {
         FieldKind::Secret
@@ -207,6 +210,14 @@ fn kind_of(name: &str, property: &Value, schema: &BodySchema) -> FieldKind {
     } else {
         FieldKind::Line
     }
+}
+
+/// A time, or a date or a time.
+fn is_time(schema: &Value) -> bool {
+    let forms = schema["anyOf"].as_array().into_iter().flatten();
+    std::iter::once(schema)
+        .chain(forms)
+        .any(|form| form["format"] == "date-time")
 }
 
 fn choices_of(schema: &Value) -> Option<Vec<String>> {

@@ -6,6 +6,7 @@ use vouchsafe_wire::operator::table::reader::Format;
 
 use crate::field::{Field, FieldKind};
 use crate::json::Json;
+use crate::time_input::api_time;
 
 /// The JSON of a field without parts; `None` if it is omitted. What does not parse is sent as text: the API
 /// says what it expects.
@@ -33,6 +34,7 @@ pub(crate) fn parse(field: &Field, text: &str) -> Option<Json> {
         FieldKind::Number => parse_number(text).unwrap_or_else(as_text),
         FieldKind::Limit => parse_limit(text).unwrap_or_else(as_text),
         FieldKind::Rows => parse_rows(text),
+        FieldKind::Time => Json::Text(api_time(text)),
         _ => as_text(),
     })
 }

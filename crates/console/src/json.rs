@@ -19,6 +19,11 @@ pub(crate) enum Json {
     /// The digits.
     Number(String),
     Text(String),
+    /// An ID, and what is shown for it.
+    Id {
+        id: String,
+        label: String,
+    },
     List(Vec<Json>),
     Object(Vec<(String, Json)>),
 }
@@ -47,10 +52,10 @@ impl Json {
         })
     }
 
-    /// The text of a string or number.
+    /// The text of a string, number or ID.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
-            Self::Text(text) | Self::Number(text) => Some(text),
+            Self::Text(text) | Self::Number(text) | Self::Id { id: text, .. } => Some(text),
             _ => None,
         }
     }
@@ -73,7 +78,7 @@ impl Json {
             Self::Text(text) => text.is_empty(),
             Self::List(entries) => entries.is_empty(),
             Self::Object(fields) => fields.is_empty(),
-            Self::Bool(_) | Self::Number(_) => false,
+            Self::Bool(_) | Self::Number(_) | Self::Id { .. } => false,
         }
     }
 
@@ -105,7 +110,7 @@ impl fmt::Display for Json {
             Self::Null => f.write_str("null"),
             Self::Bool(value) => value.fmt(f),
             Self::Number(digits) => f.write_str(digits),
-            Self::Text(text) => f.write_str(&quoted(text)),
+            Self::Text(text) | Self::Id { id: text, .. } => f.write_str(&quoted(text)),
             Self::List(entries) => {
                 let entries: Vec<_> = entries.iter().map(ToString::to_string).collect();
                 write!(f, "[{}]", entries.join(","))

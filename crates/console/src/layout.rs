@@ -6,6 +6,8 @@ use vouchsafe_ui::head;
 
 use vouchsafe_ui::icon::{self, Icon};
 
+use crate::time_input::suggestions;
+
 /// The signed-in operator and the process that responds.
 pub struct Viewer {
     pub name: String,
@@ -91,6 +93,7 @@ pub(crate) fn render(viewer: &Viewer, path: &str, title: &str, content: &Markup)
                         input type="search" name="q" aria-label="ID or reference" placeholder="ID or reference"
                             autocomplete="off" spellcheck="false";
                     }
+                    span.zone title="Point at a time to see it in the time of your browser" { "Times in UTC" }
                     a.viewer href="/account" { (viewer.name) " · " (viewer.role.into_str()) }
                 }
                 nav #menu popover aria-label="Pages" {
@@ -108,6 +111,7 @@ pub(crate) fn render(viewer: &Viewer, path: &str, title: &str, content: &Markup)
                     }
                 }
                 main #content tabindex="-1" { (content) }
+                (suggestions())
             }
         }
     }

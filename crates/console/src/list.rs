@@ -2,12 +2,14 @@
 
 use maud::{Markup, html};
 
-use crate::api::{AdminApi, ApiResult, Refusal, get};
+use crate::api::{AdminApi, ApiResult, Refusal};
 use crate::form;
 use crate::json::Json;
+use crate::label::get_named;
 use crate::page::{Filter, List};
 use crate::table::table;
 use crate::template;
+use crate::time_input::{SUGGESTIONS, api_time};
 use vouchsafe_ui::visible;
 
 use crate::value::page_of;
@@ -20,13 +22,13 @@ pub(crate) async fn show(
     visit: &Visit<'_>,
     list: &'static List,
 ) -> Result<Shown, Refusal> {
-    let query = visit.query_without(&[DONE]);
+    let query = api_query(visit, list.filters);
     let is_read = list.is_complete || !query.is_empty();
     let separator = if query.is_empty() { "" } else { "?" };
     let path = list
         .api
         .fill(|name| template::find(&visit.params, name).map(ToOwned::to_owned));
-    let read: ApiResult = get(api, format!("{path}{separator}{query}")).await;
+    let read: ApiResult = get_named(api, format!("{path}{separator}{query}")).await;
     let (json, note, refusal) = match read {
         Ok(read) => {
             let note = read.replica_note();
@@ -54,7 +56,7 @@ pub(crate) async fn show(
             (visit.form_without_row(list.row_actions, rows))
             (note)
             (table(visit.page.title, list.api.route.columns, rows, "Nothing matches.", visit.forms_of_rows(list.row_actions)))
-            (paging(visit, &json))
+            (paging(visit, &query, &json))
         }
     };
     Ok(Shown {
@@ -79,6 +81,21 @@ fn result_page(row: &Json) -> Option<String> {
     page_of(&by_kind, id).or(owner)
 }
 
+/// The query for the API, with the times as it expects them.
+fn api_query(visit: &Visit<'_>, filters: &[Filter]) -> String {
+    let is_time = |name: &str| filters.iter().any(|filter| filter.name == name && filter.is_time);
+    let parameters = visit.query.iter().filter(|(name, _)| name != DONE);
+    let parameters = parameters.map(|(name, value)| {
+        let value = if is_time(name) {
+            api_time(value)
+        } else {
+            value.clone()
+        };
+        (name.clone(), value)
+    });
+    template::query(&parameters.collect::<Vec<_>>())
+}
+
 fn filters(visit: &Visit<'_>, filters: &[Filter]) -> Markup {
     html! {
         form.filters action=(visit.path) {
@@ -90,7 +107,7 @@ fn filters(visit: &Visit<'_>, filters: &[Filter]) -> Markup {
                 div.field {
                     label for=(id) { (filter.label) }
                     @if choices.is_empty() {
-                        input id=(id) type="text" name=(filter.name) value=(value) title=[hint] placeholder=[hint.map(|_| "YYYY-MM-DD")]
+                        input id=(id) type="text" name=(filter.name) value=(value) title=[hint] list=[filter.is_time.then_some(SUGGESTIONS)] placeholder=[filter.is_time.then_some("2026-11-25 or 1h")]
                             autocomplete="off" spellcheck="false";
                     } @else {
                         select id=(id) name=(filter.name) {
@@ -108,8 +125,11 @@ fn filters(visit: &Visit<'_>, filters: &[Filter]) -> Markup {
     }
 }
 
-fn paging(visit: &Visit<'_>, json: &Json) -> Markup {
-    let others = visit.query_without(&[DONE, "cursor"]);
+/// The pages of the list that the API was asked for with this query: an age keeps its meaning.
+fn paging(visit: &Visit<'_>, query: &str, json: &Json) -> Markup {
+    let mut others = template::pairs(query.as_bytes());
+    others.retain(|(name, _)| name != "cursor");
+    let others = template::query(&others);
     let link = |cursor: Option<&str>| {
         let cursor = cursor.map(|cursor| template::query(&[("cursor".to_owned(), cursor.to_owned())]));
         let query: Vec<_> = [others.clone(), cursor.unwrap_or_default()]

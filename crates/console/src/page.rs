@@ -235,6 +235,7 @@ pub(crate) struct Filter {
     pub(crate) hint: &'static str,
     /// Empty: any text.
     pub(crate) choices: fn() -> Vec<&'static str>,
+    pub(crate) is_time: bool,
 }
 
 /// A filter by a text.
@@ -253,17 +254,20 @@ pub(crate) const fn choice(
         label,
         hint: "",
         choices,
+        is_time: false,
     }
 }
 
-pub(crate) const TIME_HINT: &str = "UTC, such as 2026-11-25 or 2026-11-25T10:00:00Z";
+pub(crate) const TIME_HINT: &str = "2026-11-25, 2026-11-25 10:00 (UTC), or an age such as 1h or 2d";
 
 pub(crate) const FROM: Filter = Filter {
     hint: TIME_HINT,
+    is_time: true,
     ..filter("from", "From")
 };
 
 pub(crate) const TO: Filter = Filter {
     hint: TIME_HINT,
+    is_time: true,
     ..filter("to", "Until")
 };

@@ -6,6 +6,7 @@ use vouchsafe_wire::operation::Method;
 use crate::api::{AdminApi, Refusal, get};
 use crate::form::{self, Submission};
 use crate::json::Json;
+use crate::label::get_named;
 use crate::page::{Action, Object, Section, Source, View};
 use crate::table::table;
 use crate::template::{self, fill};
@@ -89,7 +90,7 @@ async fn show_object(
     let of_params = |name: &str| template::find(&visit.params, name).map(ToOwned::to_owned);
     let json = match object.api {
         None => Json::Null,
-        Some(target) => match get(api, target.fill(of_params)).await {
+        Some(target) => match get_named(api, target.fill(of_params)).await {
             Ok(read) => read.json,
             Err(refusal) if refusal.status == 404 && !object.none.is_empty() => Json::Null,
             Err(refusal) => return Err(refusal),
@@ -175,7 +176,7 @@ async fn read_section(
                 Err(refusal) => html! { p.hint { (refusal.message) } },
             }
         }
-        Source::Api { target, field, page } => match get(api, target.fill(value)).await {
+        Source::Api { target, field, page } => match get_named(api, target.fill(value)).await {
             Ok(read) => html! {
                 (read.replica_note())
                 (table_of(read.json.get(field).entries()))
@@ -235,7 +236,7 @@ fn response_fields(json: &Json) -> Markup {
                 dt { (visible(&label_of(name))) }
                 dd {
                     @if let Json::Object(_) = value { dl.nested { (response_fields(value)) } }
-                    @else if SECRETS.contains(&name.as_str()) { code data-copy { (render(name, value)) } }
+                    @else if SECRETS.contains(&name.as_str()) { code data-copy { (visible(value.text().unwrap_or_default())) } }
                     @else { (render(name, value)) }
                 }
             }

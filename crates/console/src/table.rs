@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use vouchsafe_wire::column::of_console;
 
 use crate::json::Json;
+use crate::label::shorten;
 use crate::page::Column;
 use crate::value::{cell, is_number};
 
@@ -44,7 +45,7 @@ pub(crate) fn frame(
                         @for (position, column) in of_console(columns).enumerate() {
                             th.number[position > 0 && is_aligned(column, rows)] scope="col" { (column.heading) }
                         }
-                        @if has_forms { th scope="col" { "Actions" } }
+                        @if has_forms { th.row-actions scope="col" { "Actions" } }
                     }
                 }
                 (body)
@@ -61,12 +62,15 @@ pub(crate) fn table_rows(
 ) -> Markup {
     html! {
         @for (index, row) in rows.iter().enumerate() {
+            @let short = shorten(row);
             tr {
                 @for (position, column) in of_console(columns).enumerate() {
-                    @if position == 0 { th scope="row" { (cell(column, row)) } }
-                    @else { td.number[is_aligned(column, rows)] { (cell(column, row)) } }
+                    @if position == 0 { th scope="row" { (cell(column, &short)) } }
+                    @else {
+                        td.number[is_aligned(column, rows)] data-label=(column.heading) { (cell(column, &short)) }
+                    }
                 }
-                @if let Some(forms) = forms { td { (forms(index, row)) } }
+                @if let Some(forms) = forms { td.row-actions { (forms(index, row)) } }
             }
         }
     }

@@ -29,6 +29,9 @@ const FIELD_PAGES: [(&str, &str); 4] = [
 /// Fields that are shown as a state.
 const STATE_FIELDS: [&str; 6] = ["status", "state", "outcome", "resolution", "kind", "availability"];
 
+/// Bytes of a word that a column has room for.
+const MAX_WORD: usize = 24;
+
 /// A share that is shown as a bar, too.
 const BAR_FIELD: &str = "share";
 
@@ -53,14 +56,19 @@ fn is_id(text: &str, prefix: &str) -> bool {
         .is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// The values of a column in a table. Objects are closed, so that a row stays low.
+/// The values of a column in a table. Objects are closed, so that a row stays low; long words are broken.
 pub(crate) fn cell(column: &Column, row: &Json) -> Markup {
     match row.get(column.fields) {
         Json::Object(fields) if fields.len() > 1 => html! {
             details.value { summary { (fields.len()) " fields" } (fact(column, row)) }
         },
+        Json::Text(text) if has_long_word(text) => html! { span.long { (fact(column, row)) } },
         _ => fact(column, row),
     }
+}
+
+fn has_long_word(text: &str) -> bool {
+    text.split_whitespace().any(|word| word.len() > MAX_WORD) && short_time(text).is_none()
 }
 
 /// The values of a column.
@@ -68,9 +76,10 @@ pub(crate) fn fact(column: &Column, row: &Json) -> Markup {
     let values = column.fields.split(' ').map(|path| (path, row.get(path)));
     let values: Vec<_> = values.filter(|(_, value)| !value.is_empty()).collect();
     let has_page = !column.page.is_empty();
-    let show = |path: &str, value: &Json| match value.text() {
+    let show = |path: &str, value: &Json| match value {
         // A link in a link is no link.
-        Some(text) if has_page && page_of(path, text).is_some() => visible(text),
+        Json::Id { label, .. } if has_page => visible(label),
+        Json::Text(text) if has_page && page_of(path, text).is_some() => visible(text),
         _ => render(path.rsplit('.').next().unwrap_or(path), value),
     };
     let shown = html! {
@@ -110,6 +119,12 @@ pub(crate) fn render(field: &str, value: &Json) -> Markup {
             (number::format(field, digits))
         },
         Json::Text(text) => render_text(field, text),
+        Json::Id { id, label } => html! {
+            span.id data-id=(id) title=(id) {
+                @if let Some(page) = page_of(field, id) { a href=(page) { (visible(label)) } }
+                @else { (visible(label)) }
+            }
+        },
         Json::List(entries) if entries.iter().all(|entry| entry.text().is_some()) => html! {
             @for (index, entry) in entries.iter().enumerate() {
                 @if index > 0 { ", " }
@@ -171,11 +186,11 @@ mod tests {
     use crate::page::col;
 
     #[test]
-    fn cell_links_ids_and_shortens_times() {
+    fn value_links_ids_and_shortens_times() {
         let row = br#"{"order_id":"ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f","amount":25.00,"currency":"USD",
             "at":"2026-11-25T10:00:00.123456Z","vendor":"a/b","note":"ord_1","gone":null}"#;
         let row = Json::parse(row);
-        let shown = |fields| cell(&col("", fields), &row).into_string();
+        let shown = |fields| fact(&col("", fields), &row).into_string();
         assert_eq!(
             shown("order_id"),
             "<a href=\"/orders/ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f\">ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f</a>"
@@ -186,7 +201,7 @@ mod tests {
         assert_eq!(shown("note"), "ord_1");
         assert_eq!(shown("gone"), "<span class=\"none\">–</span>");
         assert!(is_number(&col("", "amount currency"), &row));
-        let linked = cell(&col("", "order_id").link("/x/{vendor}"), &row).into_string();
+        let linked = fact(&col("", "order_id").link("/x/{vendor}"), &row).into_string();
         assert_eq!(
             linked,
             "<a href=\"/x/a%2Fb\">ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f</a>"

@@ -1,9 +1,11 @@
 //! Filter by several values, separated by commas: an entry matches one of them.
 
 use std::borrow::Cow;
+use std::str::FromStr;
 
 use serde::de::IntoDeserializer as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
+use serde_json::Value;
 
 /// At least one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,10 +43,25 @@ impl<T> From<T> for CommaList<T> {
     }
 }
 
-impl<T: Copy + Into<&'static str>> Serialize for CommaList<T> {
+impl<T: FromStr + PartialEq> FromStr for CommaList<T> {
+    type Err = T::Err;
+
+    fn from_str(text: &str) -> Result<Self, T::Err> {
+        let values: Result<_, _> = text.split(',').map(str::parse).collect();
+        values.map(Self::of)
+    }
+}
+
+/// The values are texts.
+impl<T: Serialize> Serialize for CommaList<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let labels: Vec<&str> = self.0.iter().map(|value| (*value).into()).collect();
-        labels.join(",").serialize(serializer)
+        let text = |value| match serde_json::to_value(value) {
+            Ok(Value::String(text)) => Ok(text),
+            Ok(other) => Err(ser::Error::custom(format!("{other} is not a text"))),
+            Err(error) => Err(ser::Error::custom(error)),
+        };
+        let texts: Result<Vec<_>, S::Error> = self.0.iter().map(text).collect();
+        texts?.join(",").serialize(serializer)
     }
 }
 
@@ -62,6 +79,7 @@ impl<'de, T: PartialEq + for<'a> Deserialize<'a>> Deserialize<'de> for CommaList
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::PartnerId;
     use crate::order::OrderStatus;
 
     #[test]
@@ -73,5 +91,16 @@ mod tests {
         for text in ["", ",", "PENDING,", "pending", "PENDING REFUNDED"] {
             assert_eq!(parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn list_of_ids_is_read_back() {
+        let ids: CommaList<PartnerId> = CommaList::of(vec![PartnerId::generate(), PartnerId::generate()]);
+        let text = serde_json::to_value(&ids).unwrap();
+        assert_eq!(
+            text.as_str().unwrap().parse::<CommaList<PartnerId>>().unwrap(),
+            ids
+        );
+        assert!("ptn_1".parse::<CommaList<PartnerId>>().is_err());
     }
 }

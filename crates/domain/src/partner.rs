@@ -9,6 +9,7 @@ use time::OffsetDateTime;
 use self::approval_rule::ApprovalRule;
 use self::caps::PartnerCaps;
 use crate::allowlist::Allowlist;
+use crate::comma_list::CommaList;
 use crate::ids::{CredentialId, PartnerId};
 use crate::limits::Limits;
 use crate::scope::Scope;
@@ -70,10 +71,10 @@ pub struct PartnerFilter {
     #[param(value_type = Option<crate::text_schema::FilterText>, inline, example = "example")]
     #[arg(long, value_name = "TEXT")]
     pub name: Option<String>,
-    /// Filter by ID.
-    #[param(inline)]
-    #[arg(long = "partner", value_name = "PARTNER_ID")]
-    pub partner_id: Option<PartnerId>,
+    /// Filter by ID; several are separated by commas.
+    #[param(value_type = Option<Vec<PartnerId>>, style = Form, explode = false, min_items = 1, inline)]
+    #[arg(long = "partner", value_name = "PARTNER_ID[,PARTNER_ID]")]
+    pub partner_id: Option<CommaList<PartnerId>>,
     /// Filter by a credential, also a revoked one.
     #[param(inline)]
     #[arg(long = "credential", value_name = "CREDENTIAL_ID")]

@@ -120,10 +120,13 @@ impl Partners {
         before: Option<PartnerId>,
         limit: usize,
     ) -> Result<Vec<Partner>, StoreError> {
+        let partner_ids = filter
+            .partner_id
+            .map(|ids| ids.iter().map(|id| id.as_uuid()).collect::<Vec<_>>());
         let statement = select_partners!(
             "WHERE ($1::text IS NULL OR strpos(lower(name), lower($1)) > 0)
                AND ($2::uuid IS NULL OR partner_id < $2)
-               AND ($4::uuid IS NULL OR partner_id = $4)
+               AND ($4::uuid[] IS NULL OR partner_id = ANY ($4))
                AND ($5::uuid IS NULL
                     OR partner_id = (SELECT c.partner_id FROM credentials AS c WHERE c.credential_id = $5))
              ORDER BY partner_id DESC
@@ -131,7 +134,7 @@ impl Partners {
             filter.name as _,
             before as _,
             to_bigint(limit),
-            filter.partner_id as _,
+            partner_ids.as_deref() as _,
             filter.credential_id as _,
         );
         let listed = self.0.fetch_all(statement).await?;

@@ -154,6 +154,29 @@
     };
     if (navigator.clipboard) secret.after(" ", makeButton("Copy", copy));
   }
+  document.addEventListener("keydown", ({ key }) => {
+    if (key === "Escape") for (const form of all("td .action[open]")) form.open = false;
+  });
+
+  // Times are printed in UTC; the tooltip adds the time of the browser.
+  document.addEventListener("mouseover", ({ target }) => {
+    const time = target.closest?.("time[datetime]");
+    if (time) time.title = `${time.dateTime} (${new Date(time.dateTime).toLocaleString()} here)`;
+  });
+
+  // IDs in tables are short: the button that appears beside one copies the whole.
+  const offerCopy = ({ target }) => {
+    const id = target.closest?.("[data-id]");
+    if (!id || !navigator.clipboard || id.querySelector("button")) return;
+    id.append(
+      makeButton("Copy", async (made) => {
+        await navigator.clipboard.writeText(id.dataset.id);
+        made.textContent = "Copied";
+      }),
+    );
+  };
+  document.addEventListener("mouseover", offerCopy);
+  document.addEventListener("focusin", offerCopy);
   for (const response of all("[data-json]")) {
     const download = () => {
       const link = document.createElement("a");

@@ -11,6 +11,11 @@ use crate::approvals::{
 
 const UNREAD_CODE: &str = "CNRYCONSOLE";
 
+async fn partner_name(operator: &mut Operator, partner_id: &str) -> String {
+    let partner = operator.get(&format!("/admin/v1/partners/{partner_id}")).await;
+    partner["name"].as_str().unwrap().to_owned()
+}
+
 #[tokio::test]
 async fn order_is_found_approved_and_fulfilled() {
     let mut operator = Operator::of(shared());
@@ -25,10 +30,17 @@ async fn order_is_found_approved_and_fulfilled() {
             partner.partner_id
         ))
         .await;
-    assert!(
-        list.contains(&format!("<a href=\"{path}\">{order_id}</a>")),
-        "{list}"
-    );
+    let digits = &order_id[order_id.len() - 8..];
+    let partner_id = &partner.partner_id;
+    for expected in [
+        format!("title=\"{order_id}\"><a href=\"{path}\">ord_…{digits}</a>"),
+        format!(
+            "title=\"{partner_id}\"><a href=\"/partners/{partner_id}\">{}</a>",
+            partner_name(&mut operator, partner_id).await
+        ),
+    ] {
+        assert!(list.contains(&expected), "{expected} is not in {list}");
+    }
     let found = browser.open(&format!("/search?q={order_id}")).await;
     assert_eq!(
         (found.status.as_u16(), found.header("location")),

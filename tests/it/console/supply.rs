@@ -47,7 +47,7 @@ async fn import_reports_rows_and_shows_no_code() {
         .read(&format!("/stock?product_id={}", sale.product_id))
         .await;
     assert!(
-        levels.contains("<td class=\"number\">25.00 USD</td><td class=\"number\">2</td>"),
+        levels.contains(">25.00 USD</td><td class=\"number\" data-label=\"Free\">2</td>"),
         "{levels}"
     );
 }

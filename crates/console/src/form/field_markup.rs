@@ -7,6 +7,7 @@ use crate::api::Refusal;
 use crate::field::{Field, FieldKind};
 use crate::input_value::text_of;
 use crate::json::Json;
+use crate::time_input::SUGGESTIONS;
 
 /// A field that begins with the value `now` of the object, or with what was typed into a failed form.
 pub(super) fn render_field(
@@ -139,6 +140,7 @@ fn render_simple(
                         }
                         _ => {
                             input id=(id) type=(if matches!(kind, FieldKind::Secret) { "password" } else { "text" })
+                                list=[matches!(kind, FieldKind::Time).then_some(SUGGESTIONS)]
                                 inputmode=[matches!(kind, FieldKind::Number).then_some("numeric")] name=(name) value=(value)
                                 required[required] autocomplete="off" spellcheck="false" aria-describedby=[described] aria-invalid=[invalid];
                         }
