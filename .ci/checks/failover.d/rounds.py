@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Failovers of the cluster of deploy/ha under orders.
 
-    rounds.py [--program FILE] [--rounds N] [--rate ORDERS_PER_SECOND]
+    rounds.py [--program FILE] [--rounds N] [--rate ORDERS_PER_SECOND] [--kinds ROUND...]
 
 | Round | What happens to the machine of the primary |
 |---|---|
@@ -279,10 +279,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=REPOSITORY / "target/debug/vouchsafe", help="the service")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--kinds", nargs="+", choices=ROUNDS, help="only these rounds, in turn")
     parser.add_argument("--rate", type=float, default=40, help="orders per second of all clients")
     parser.add_argument("--json", help="file to which each round appends a line")
     options = parser.parse_args()
-    kinds = ROUNDS[:3] if options.rounds <= 3 else ROUNDS
+    kinds = options.kinds or (ROUNDS[:3] if options.rounds <= 3 else ROUNDS)
     limits = {f"VOUCHSAFE_LIMIT_{name}": "1000000/60" for name in ("ORDERS", "GENERAL", "AUTH", "VOUCHERS")}
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(1))
