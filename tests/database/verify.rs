@@ -3,6 +3,7 @@
 //! Each invariant is broken by SQL in a transaction on a real database, with constraints bypassed, and rolled
 //! back.
 
+mod audit_breakages;
 mod breakages;
 mod delivery_breakages;
 pub(crate) mod seeded_database;
@@ -50,7 +51,7 @@ async fn each_broken_invariant_is_reported() {
     let mut connection = PgConnection::connect_with(&database_.superuser_options())
         .await
         .unwrap();
-    for (name, statements) in BREAKAGES {
+    for (name, statements) in BREAKAGES.iter().chain(audit_breakages::BREAKAGES) {
         for rows in RANGES {
             let reported = broken_after(&mut connection, name, statements, rows).await;
             assert!(
@@ -164,6 +165,7 @@ fn each_invariant_has_a_breakage() {
     let all: BTreeSet<_> = verify::invariants().map(|(name, _)| name).collect();
     let broken: BTreeSet<_> = BREAKAGES
         .iter()
+        .chain(audit_breakages::BREAKAGES)
         .chain(of_deliveries::BREAKAGES)
         .map(|(name, _)| *name)
         .collect();

@@ -179,7 +179,7 @@ pub(super) const ENTRY_SCAN: Scan = sliced_scan! {
             AND n.audit_id IS NULL",
 };
 
-/// Refunds are left out: they follow from the decision to cancel.
+/// Refunds are left out: they follow from the decision to cancel. A payout is cancelled by its partner.
 pub(super) const DECISION_SCAN: Scan = sliced_scan! {
     "decisions",
     tables: ["audit_log"],
@@ -194,7 +194,7 @@ pub(super) const DECISION_SCAN: Scan = sliced_scan! {
          ), decisions AS MATERIALIZED (
              SELECT d.subject,
                     CASE
-                        WHEN d.kind <> 'order' THEN d.kind || ' ' || (m ->> 'status')
+                        WHEN d.kind <> 'order' THEN concat_ws(' ', d.kind, m ->> 'by', m ->> 'status')
                         WHEN m ->> 'status' = 'PROCESSING' THEN 'approved'
                         ELSE 'ended'
                     END AS verb,
@@ -203,8 +203,7 @@ pub(super) const DECISION_SCAN: Scan = sliced_scan! {
                FROM decided AS d
               CROSS JOIN jsonb_array_elements(d.timeline) AS m
               WHERE hashtext(d.subject) & ($2::integer - 1) = $1::integer
-                AND m ->> 'by' = 'operator'
-                AND m ->> 'status' <> 'REFUNDED'
+                AND (m ->> 'by' = 'operator' AND m ->> 'status' <> 'REFUNDED' OR d.kind <> 'order' AND m ->> 'status' <> 'PENDING')
               GROUP BY 1, 2, 3
          ), entries AS MATERIALIZED (
              SELECT subject,
@@ -212,7 +211,8 @@ pub(super) const DECISION_SCAN: Scan = sliced_scan! {
                         WHEN 'order.approve' THEN 'approved'
                         WHEN 'order.reject' THEN 'ended'
                         WHEN 'order.cancel' THEN 'ended'
-                        ELSE (after ->> 'amount_minor') || ' ' || (after ->> 'status')
+                        WHEN 'payout.cancel' THEN concat_ws(' ', after ->> 'amount_minor', 'partner', after ->> 'status')
+                        ELSE concat_ws(' ', after ->> 'amount_minor', 'operator', after ->> 'status')
                     END AS verb,
                     -- The trail keeps the reason of a decision whose order or payout was erased.
                     CASE WHEN d.is_erased THEN '' ELSE COALESCE(after ->> 'reason', '') END AS reason,
@@ -220,11 +220,11 @@ pub(super) const DECISION_SCAN: Scan = sliced_scan! {
                FROM audit_log
                LEFT JOIN decided AS d USING (subject)
               WHERE action IN ('order.approve', 'order.reject', 'order.cancel',
-                               'payout.pay', 'payout.reject', 'payout.fail')
+                               'payout.pay', 'payout.reject', 'payout.fail', 'payout.cancel')
                 AND hashtext(subject) & ($2::integer - 1) = $1::integer
               GROUP BY 1, 2, 3
          ), ",
-    "decision.audited": "operators' decisions on orders and payouts and their audit entries match" =>
+    "decision.audited": "operators' decisions on orders and payouts, partners' cancellations of payouts, and their audit entries match" =>
         "SELECT format('%s: %s %s, audit entries %s', subject, d.decisions, verb, e.entries)
            FROM decisions AS d
            FULL JOIN entries AS e USING (subject, verb, reason)
