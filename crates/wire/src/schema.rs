@@ -3,7 +3,7 @@
 use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa::openapi::extensions::Extensions;
-use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Type};
+use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, OneOfBuilder, SchemaType, Type};
 use utoipa::openapi::{Object, Ref, RefOr, Schema};
 
 /// Extension with the current values of an open enum, known to API tools.
@@ -49,7 +49,7 @@ pub(crate) struct Alternative {
     pub(crate) optional: &'static [&'static str],
 }
 
-/// A request with several forms.
+/// A request that has one of several forms.
 pub(crate) fn one_of(alternatives: &[Alternative], description: &str) -> RefOr<Schema> {
     let forms = alternatives
         .iter()
@@ -58,7 +58,16 @@ pub(crate) fn one_of(alternatives: &[Alternative], description: &str) -> RefOr<S
     Schema::from(request.description(Some(description)).build()).into()
 }
 
-/// Adds the schema of each form, with its part of the fields.
+/// A request that has at least one of several forms.
+pub(crate) fn any_of(alternatives: &[Alternative], description: &str) -> RefOr<Schema> {
+    let forms = alternatives
+        .iter()
+        .map(|alternative| Ref::from_schema_name(alternative.name));
+    let request = forms.fold(AnyOfBuilder::new(), |request, form| request.item(form));
+    Schema::from(request.description(Some(description)).build()).into()
+}
+
+/// Adds the schema of each form, with its part of the fields. What a form requires is not null there.
 pub(crate) fn add_alternatives<Fields: ToSchema>(
     alternatives: &[Alternative],
     schemas: &mut Vec<(String, RefOr<Schema>)>,
@@ -73,11 +82,34 @@ pub(crate) fn add_alternatives<Fields: ToSchema>(
         let is_kept =
             |field: &str| alternative.required.contains(&field) || alternative.optional.contains(&field);
         form.properties.retain(|field, _| is_kept(field));
+        for field in alternative.required {
+            form.properties
+                .entry((*field).to_owned())
+                .and_modify(exclude_null);
+        }
         form.required = alternative
             .required
             .iter()
             .map(|field| (*field).to_owned())
             .collect();
         schemas.push((alternative.name.to_owned(), Schema::from(form).into()));
+    }
+}
+
+fn exclude_null(schema: &mut RefOr<Schema>) {
+    match schema {
+        RefOr::T(Schema::Object(object)) => {
+            if let SchemaType::Array(types) = &object.schema_type {
+                let mut types = types.iter().filter(|kind| **kind != Type::Null);
+                if let (Some(kind), None) = (types.next(), types.next()) {
+                    object.schema_type = SchemaType::new(kind.clone());
+                }
+            }
+        }
+        RefOr::T(Schema::OneOf(one_of)) => {
+            let null = RefOr::T(Schema::Object(Object::with_type(Type::Null)));
+            one_of.items.retain(|item| *item != null);
+        }
+        _ => {}
     }
 }

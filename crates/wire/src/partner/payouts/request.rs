@@ -7,6 +7,8 @@ use std::fmt;
 
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::json;
+use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -284,7 +286,12 @@ impl PartialSchema for RequestedDestination {
             ))
             .property(TYPE_FIELD, kind)
             .required(TYPE_FIELD)
+            .min_properties(Some(2))
             .max_properties(Some(MAX_FIELDS))
+            .extensions(Some(Extensions::from_iter([
+                ("if", json!({ "properties": { TYPE_FIELD: { "const": BANK_ACCOUNT } } })),
+                ("then", json!({ "anyOf": [{ "required": ["iban"] }, { "required": ["account_number"] }] })),
+            ])))
             .property_names(Some(Schema::from(text(MAX_NAME_CHARS).build())))
             .additional_properties(Some(AdditionalProperties::from(Schema::from(text(MAX_VALUE_CHARS).build()))));
         destination.into()

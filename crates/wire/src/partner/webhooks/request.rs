@@ -19,7 +19,7 @@ use vouchsafe_domain::webhook::MAX_URL_BYTES;
 use crate::error_body::InvalidRequest;
 use crate::json::{self, JsonObject};
 use crate::partner::limits::{DESCRIPTION, overlap_s, overlap_schema};
-use crate::schema::{Alternative, add_alternatives, one_of};
+use crate::schema::{Alternative, add_alternatives, any_of, one_of};
 
 /// The fields of an endpoint, as [`PutWebhookBody`] permits. An update leaves omitted fields unchanged.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -34,7 +34,7 @@ struct WebhookFields {
     /// `order.delivered`, `order.partially_delivered`, `order.cancelled`, `order.refunded`, `voucher.issued`.
     /// An event that is added later is sent to endpoints that name it.
     #[serde(default)]
-    #[schema(min_items = 1)]
+    #[schema(value_type = Option<Vec<SubscribedEvent>>, min_items = 1)]
     events: Option<Vec<EventKind>>,
     #[serde(default)]
     #[schema(schema_with = description_schema)]
@@ -48,22 +48,46 @@ struct WebhookFields {
     webhook_id: Option<WebhookId>,
 }
 
+/// Type of an event in requests. Responses may have types that are added later, a request only those of this
+/// document.
+enum SubscribedEvent {}
+
+impl utoipa::PartialSchema for SubscribedEvent {
+    fn schema() -> RefOr<Schema> {
+        EventKind::schema()
+    }
+}
+
+impl ToSchema for SubscribedEvent {}
+
 /// The endpoint to register or update: by its URL, or by its ID.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 pub struct PutWebhookBody(JsonObject<WebhookFields>);
 
+impl PutWebhookBody {
+    const ALTERNATIVES: [Alternative; 2] = [
+        Alternative {
+            name: "WebhookRegistration",
+            description: "An endpoint to register, or to update if one has this URL.",
+            required: &["url"],
+            optional: &["events", "description", "enabled", "webhook_id"],
+        },
+        Alternative {
+            name: "WebhookUpdate",
+            description: "An endpoint to update by its ID.",
+            required: &["webhook_id"],
+            optional: &["url", "events", "description", "enabled"],
+        },
+    ];
+}
+
 impl utoipa::PartialSchema for PutWebhookBody {
     fn schema() -> RefOr<Schema> {
-        let mut schema = WebhookFields::schema();
-        if let RefOr::T(Schema::Object(fields)) = &mut schema {
-            fields.description =
-                Some("The endpoint to register or update: by its URL, or by its ID.".to_owned());
-            // One of the two is required. Alternatives would exclude `null` for the other, which clients send
-            // for a missing field.
-            fields.min_properties = Some(1);
-        }
-        schema
+        any_of(
+            &Self::ALTERNATIVES,
+            "The endpoint to register or update: by its URL, or by its ID.",
+        )
     }
 }
 
@@ -73,7 +97,7 @@ impl ToSchema for PutWebhookBody {
     }
 
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        WebhookFields::schemas(schemas);
+        add_alternatives::<WebhookFields>(&Self::ALTERNATIVES, schemas);
     }
 }
 
@@ -100,6 +124,7 @@ fn secret_overlap_schema() -> ObjectBuilder {
 pub struct WebhookTestRequest {
     /// Event type of the sample. Default: `order.delivered`.
     #[serde(default)]
+    #[schema(value_type = Option<SubscribedEvent>)]
     event: Option<EventKind>,
 }
 
@@ -109,11 +134,10 @@ pub struct WebhookTestRequest {
 struct ReplayFields {
     /// Event to deliver again.
     #[serde(default)]
-    #[schema(nullable = false)]
     event_id: Option<EventId>,
     /// Start of the range, inclusive: a date (midnight UTC) or an RFC 3339 time.
     #[serde(default)]
-    #[schema(value_type = Option<DateOrTime>, nullable = false)]
+    #[schema(value_type = Option<DateOrTime>)]
     from: Option<String>,
     /// End of the range, exclusive. Default: now.
     #[serde(default)]
@@ -326,14 +350,20 @@ mod tests {
     }
 
     #[test]
-    fn schema_excludes_an_empty_request_and_permits_null() {
-        let RefOr::T(Schema::Object(schema)) = <PutWebhookBody as utoipa::PartialSchema>::schema() else {
-            panic!("expected an object");
+    fn form_of_a_request_requires_a_field_that_is_not_null() {
+        let mut schemas = Vec::new();
+        PutWebhookBody::schemas(&mut schemas);
+        let form = |name: &str| {
+            let (_, schema) = schemas.iter().find(|(known, _)| known == name).unwrap();
+            serde_json::to_value(schema).unwrap()
         };
-        assert_eq!(schema.min_properties, Some(1));
-        assert!(schema.required.is_empty());
-        let webhook_id = serde_json::to_string(&schema.properties["webhook_id"]).unwrap();
-        assert!(webhook_id.contains("null"), "{webhook_id}");
+        let (by_url, by_id) = (form("WebhookRegistration"), form("WebhookUpdate"));
+        for (form, required, other) in [(&by_url, "url", "webhook_id"), (&by_id, "webhook_id", "url")] {
+            assert_eq!(form["required"], serde_json::json!([required]));
+            let [required, other] = [required, other].map(|field| form["properties"][field].to_string());
+            assert!(!required.contains("null"), "{required}");
+            assert!(other.contains("null"), "{other}");
+        }
     }
 
     #[test]
