@@ -25,7 +25,7 @@ use crate::settings::ServeSettings;
 
 mod catalogue;
 
-pub(crate) use catalogue::LOST_RESPONSE_PRODUCT;
+pub(crate) use catalogue::LOST_RESPONSE_PRODUCTS;
 
 /// Allowlist of the seeded partner.
 const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1/128"];
@@ -44,7 +44,7 @@ struct SeededPartner {
     partner_id: PartnerId,
 }
 
-/// Seeds an empty database; leaves any other unchanged.
+/// Seeds an empty database. Any other stays as it is, but for a product that has a new name.
 pub(crate) async fn seed_if_new(service: &JobState, data_dir: &Path) -> anyhow::Result<()> {
     let file = data_dir.join(SANDBOX_PARTNER_FILE);
     if service
@@ -56,6 +56,8 @@ pub(crate) async fn seed_if_new(service: &JobState, data_dir: &Path) -> anyhow::
     {
         catalogue::seed(service).await?;
         seed_partner(service, &file).await?;
+    } else {
+        catalogue::add_renamed(service).await?;
     }
     if let Ok(text) = std::fs::read_to_string(&file) {
         let seeded: SeededPartner =

@@ -14,7 +14,7 @@ use vouchsafe_test_harness::{
 };
 
 const LOST_RESPONSE_ORDER: &str =
-    r#"{"items":[{"product_id":"sbx-lost-answer","denomination":25,"quantity":1}]}"#;
+    r#"{"items":[{"product_id":"sbx-lost-response","denomination":25,"quantity":1}]}"#;
 
 /// One voucher from stock and one whose vendor takes a minute.
 const PARTIAL_ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1},
@@ -53,9 +53,9 @@ async fn lost_response_repeated_under_same_key_passes() {
     let [first, second] = [unique("key"), unique("key")];
     place_order_with_lost_response(&partner, &shared().base_url(), &first).await;
     place_order_with_lost_response(&partner, &shared().base_url(), &second).await;
-    wait_for_state(&mut partner, "LOST_ANSWER", "FAILED").await;
+    wait_for_state(&mut partner, "LOST_RESPONSE", "FAILED").await;
     expect_success(&partner.send_text(&second, LOST_RESPONSE_ORDER).await, 201);
-    wait_for_state(&mut partner, "LOST_ANSWER", "PASSED").await;
+    wait_for_state(&mut partner, "LOST_RESPONSE", "PASSED").await;
 }
 
 /// Sends an order with a wrong signature. Variant 1 repeats it unchanged.
@@ -205,7 +205,7 @@ async fn observations_after_restart_are_retained() {
     let known = async || {
         expect_success(&partner.send_text(&key, LOST_RESPONSE_ORDER).await, 201);
         let checklist = partner.read("/certification").await;
-        let points = ["LOST_ANSWER", "WRONG_SIGNATURE"];
+        let points = ["LOST_RESPONSE", "WRONG_SIGNATURE"];
         points
             .iter()
             .all(|point| state(&checklist, point) == "PASSED")
@@ -249,7 +249,7 @@ async fn operators_read_and_restart_certification() {
     let key = unique("key");
     place_order_with_lost_response(&partner, &shared().base_url(), &key).await;
     expect_success(&partner.send_text(&key, LOST_RESPONSE_ORDER).await, 201);
-    wait_for_state(&mut partner, "LOST_ANSWER", "PASSED").await;
+    wait_for_state(&mut partner, "LOST_RESPONSE", "PASSED").await;
     // The commands show the same checklist.
     let id = partner.partner_id.clone();
     let table = run_ok(&["partner", "certification", &id]);
@@ -259,11 +259,11 @@ async fn operators_read_and_restart_certification() {
         "{table}"
     );
     assert!(
-        lines[1].starts_with("LOST_ANSWER") && lines[1].contains("PASSED"),
+        lines[1].starts_with("LOST_RESPONSE") && lines[1].contains("PASSED"),
         "{table}"
     );
     let advised = |check: &str| lines.iter().any(|line| line.starts_with(&format!("{check}: ")));
-    assert!(advised("WRONG_SIGNATURE") && !advised("LOST_ANSWER"), "{table}");
+    assert!(advised("WRONG_SIGNATURE") && !advised("LOST_RESPONSE"), "{table}");
     let exported = run_json(&["partner", "certification", &id]);
     assert_eq!(exported, operator.get(&path).await);
     run_ok(&["partner", "certification", &id, "--start-over"]);

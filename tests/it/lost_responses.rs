@@ -5,7 +5,7 @@ use vouchsafe_api_client::partner::PartnerClient;
 
 use vouchsafe_test_harness::{Operator, expect_error, expect_success, shared, unique};
 
-const ORDER: &str = r#"{"items":[{"product_id":"sbx-lost-answer","denomination":25,"quantity":1}]}"#;
+const ORDER: &str = r#"{"items":[{"product_id":"sbx-lost-response","denomination":25,"quantity":1}]}"#;
 
 #[tokio::test]
 async fn lost_response_is_replayed_and_paid_once() {

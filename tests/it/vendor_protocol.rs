@@ -10,12 +10,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
 use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_domain::clock::{Clock, SystemClock};
+use vouchsafe_domain::expiry_policy::ExpiryPolicy;
 use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::product::{ExpiryKind, ExpiryPolicy};
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 use vouchsafe_domain::vendor::{AdapterKind, VendorNetwork};
 use vouchsafe_procurement::http::{HttpVendor, Timeouts};
@@ -75,10 +74,7 @@ fn request(product_id: &str, quantity: u32) -> BuyRequest {
         denomination: Amount::from_minor(2_500).of("USD".parse().unwrap()),
         quantity,
         requested_at: SystemClock::new().now(),
-        expiry_policy: ExpiryPolicy {
-            kind: ExpiryKind::FixedDate,
-            value: Some(json!("2098-12-31")),
-        },
+        expiry_policy: ExpiryPolicy::fixed_date("2098-12-31"),
     }
 }
 

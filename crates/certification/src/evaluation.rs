@@ -79,7 +79,7 @@ pub fn evaluate(observations: &[Observation], now: OffsetDateTime) -> Certificat
 
 fn decided_trials(check: Check, observations: &[Observation], now: OffsetDateTime) -> Vec<TrialOutcome> {
     let trials = match check {
-        Check::LostAnswer => lost_response_trials(observations),
+        Check::LostResponse => lost_response_trials(observations),
         Check::WrongSignature => wrong_signature_trials(observations),
         Check::PartialCodes => partial_code_trials(observations, now),
         Check::RateLimit => pause_trials(observations, now),

@@ -12,8 +12,9 @@ use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::expiry_policy;
+use crate::expiry_policy::ExpiryPolicy;
 use crate::money::Money;
-use crate::product::{ExpiryPolicy, ProductId};
+use crate::product::ProductId;
 
 /// Most vouchers of a purchase: as many as an order may have.
 pub const MAX_QUANTITY: u32 = 1_000;

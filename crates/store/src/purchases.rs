@@ -14,9 +14,10 @@ use uuid::Uuid;
 use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
+use vouchsafe_domain::expiry_policy::ExpiryPolicy;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Currency};
-use vouchsafe_domain::product::{ExpiryPolicy, ProductId};
+use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 
 pub use self::writes::PurchaseWrites;

@@ -1,6 +1,6 @@
 //! Records observations for certifications, and drops or delays responses to orders.
 //!
-//! An order of product `sbx-lost-answer` commits, and the server drops the connection without a response
+//! An order of product `sbx-lost-response` commits, and the server drops the connection without a response
 //! (contract §11). It lets a partner test that its client retries with the same key; the retry gets the
 //! stored response. A partner may request the same for its next orders.
 
@@ -24,7 +24,7 @@ use vouchsafe_security::headers::X_SIGNATURE;
 
 use crate::api::error::ApiError;
 use crate::api::request_outcome::{self, OrderAnswer, OutcomeListener, RequestOutcome, WebhookTest};
-use crate::sandbox::LOST_RESPONSE_PRODUCT;
+use crate::sandbox::LOST_RESPONSE_PRODUCTS;
 use crate::service::Service;
 use vouchsafe_certification::Observer;
 
@@ -154,7 +154,7 @@ fn order_observation(answer: OrderAnswer<'_>) -> Option<ObservationKind> {
     if !answer
         .products
         .iter()
-        .any(|product| product == LOST_RESPONSE_PRODUCT)
+        .any(|product| LOST_RESPONSE_PRODUCTS.contains(&product.as_str()))
     {
         return None;
     }
@@ -197,12 +197,13 @@ mod tests {
     #[test]
     fn only_fresh_committed_order_of_the_product_is_dropped() {
         for (product, status, replayed, is_lost, is_observed) in [
-            (LOST_RESPONSE_PRODUCT, 201, false, true, true),
-            (LOST_RESPONSE_PRODUCT, 202, false, true, true),
-            (LOST_RESPONSE_PRODUCT, 402, false, false, false),
-            (LOST_RESPONSE_PRODUCT, 409, false, false, false),
-            (LOST_RESPONSE_PRODUCT, 201, true, false, true),
-            (LOST_RESPONSE_PRODUCT, 402, true, false, true),
+            ("sbx-lost-response", 201, false, true, true),
+            ("sbx-lost-answer", 201, false, true, true),
+            ("sbx-lost-response", 202, false, true, true),
+            ("sbx-lost-response", 402, false, false, false),
+            ("sbx-lost-response", 409, false, false, false),
+            ("sbx-lost-response", 201, true, false, true),
+            ("sbx-lost-response", 402, true, false, true),
             ("sbx-instant", 201, false, false, false),
             ("sbx-instant", 201, true, false, false),
         ] {

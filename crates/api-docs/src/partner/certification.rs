@@ -24,7 +24,7 @@ pub(super) fn certification() -> Vec<Operation> {
 /// A checklist with one check passed.
 pub(crate) fn example() -> Value {
     let check = |check: &Check| {
-        let is_passed = *check == Check::LostAnswer;
+        let is_passed = *check == Check::LostResponse;
         let state = if is_passed {
             CheckState::Passed
         } else {

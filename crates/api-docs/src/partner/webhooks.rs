@@ -78,7 +78,7 @@ pub(crate) fn attempt() -> Value {
         "attempt_id": "att_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "delivery_id": "dlv_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
         "event_id": EVENT_ID, "event": "order.delivered", "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "attempt": 1,
         "at": "2026-11-20T12:00:00.123456Z", "latency_ms": 31, "outcome": "failed", "status": 500, "fault": null,
-        "answer": "database is locked", "next_attempt_at": "2026-11-20T12:00:05.154456Z",
+        "response_body": "database is locked", "answer": "database is locked", "next_attempt_at": "2026-11-20T12:00:05.154456Z",
     })
 }
 

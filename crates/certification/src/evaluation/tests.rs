@@ -80,7 +80,7 @@ fn checks_without_observations_are_not_seen() {
 #[test]
 fn lost_response_is_retried_under_its_key() {
     assert_outcomes(
-        Check::LostAnswer,
+        Check::LostResponse,
         [
             (vec![(0, response_lost(1, 7))], NOT_SEEN),
             (vec![(0, response_lost(1, 7)), (5, repeated(1))], is_passed(5)),

@@ -30,9 +30,8 @@ macro_rules! checks {
 
 checks! {
     /// After a lost response the client repeats the order with the same body and Idempotency-Key.
-    LostAnswer = "LOST_ANSWER"
-        "Order sbx-lost-answer: the connection breaks before the response. Send the same bytes again with \
-         the same Idempotency-Key.";
+    LostResponse = "LOST_RESPONSE"
+        "Order sbx-lost-response: the connection breaks before the response. Send the same bytes again with the same Idempotency-Key.";
     /// A request with a wrong signature is not repeated unchanged, and the next request has a valid
     /// signature.
     WrongSignature = "WRONG_SIGNATURE"

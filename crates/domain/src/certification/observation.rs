@@ -105,7 +105,7 @@ impl ObservationKind {
     pub const fn check(&self) -> Option<Check> {
         Some(match self {
             Self::CertificationPassed => return None,
-            Self::ResponseDropped { .. } | Self::ResponseReplayed { .. } => Check::LostAnswer,
+            Self::ResponseDropped { .. } | Self::ResponseReplayed { .. } => Check::LostResponse,
             Self::SignatureRefused { .. } | Self::SignatureValid => Check::WrongSignature,
             Self::PartialCodesFetched { .. } | Self::AllCodesFetched { .. } | Self::OrderDelivered { .. } => {
                 Check::PartialCodes

@@ -67,6 +67,9 @@ pub struct LoggedAttempt {
     pub fault: Option<DeliveryFault>,
     /// The first 256 bytes of the response body of a failed attempt; otherwise empty. Control characters are
     /// replaced by spaces.
+    pub response_body: String,
+    /// Earlier name of `response_body`.
+    #[schema(deprecated)]
     pub answer: String,
     /// Time at which the delivery was due for its next attempt; null if this was the last.
     #[serde(with = "crate::timestamp::option")]

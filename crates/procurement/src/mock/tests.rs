@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-use serde_json::json;
 use time::OffsetDateTime;
 use time::macros::{date, datetime};
 use uuid::Uuid;
+use vouchsafe_domain::expiry_policy::ExpiryPolicy;
 use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::product::{ExpiryKind, ExpiryPolicy};
 
 use super::*;
 
@@ -39,10 +38,7 @@ pub(super) fn request(product_id: &str, quantity: u32) -> BuyRequest {
         denomination: Amount::from_minor(2_500).of("USD".parse().unwrap()),
         quantity,
         requested_at: BEGIN,
-        expiry_policy: ExpiryPolicy {
-            kind: ExpiryKind::MonthsFromIssue,
-            value: Some(json!(3)),
-        },
+        expiry_policy: ExpiryPolicy::months_from_issue(3),
     }
 }
 

@@ -173,6 +173,7 @@ impl From<AttemptRow> for LoggedAttempt {
             },
             status: row.status,
             fault: row.fault,
+            response_body: row.answer.clone(),
             answer: row.answer,
             next_attempt_at: row.retry_at,
         }

@@ -64,7 +64,7 @@ operations! {
                 col("Order", "order_id").at(0),
                 col("Delivery", "delivery_id").at(8),
                 col("Next attempt", "next_attempt_at"),
-                col("First bytes of the response", "answer").console_only(),
+                col("First bytes of the response", "response_body").console_only(),
             ]);
     LIST_DELIVERIES: Operation<DeliveryFilter, Page<DeliveryView>> =
         get("/deliveries", Role::Viewer, "listDeliveries", "List deliveries")

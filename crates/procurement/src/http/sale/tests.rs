@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use time::macros::{date, datetime};
 use uuid::Uuid;
+use vouchsafe_domain::expiry_policy::ExpiryPolicy;
 use vouchsafe_domain::identifier::normalize;
 use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::product::{ExpiryKind, ExpiryPolicy};
 use vouchsafe_security::vault::code::InvalidCode;
 
 use super::*;
@@ -22,10 +22,7 @@ fn request() -> BuyRequest {
         denomination: Amount::from_minor(2_500).of("USD".parse().unwrap()),
         quantity: 3,
         requested_at: datetime!(2026-11-20 12:00 UTC),
-        expiry_policy: ExpiryPolicy {
-            kind: ExpiryKind::MonthsFromIssue,
-            value: Some(json!(12)),
-        },
+        expiry_policy: ExpiryPolicy::months_from_issue(12),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Command-line options of the fields of a product that are objects.
 
-use vouchsafe_domain::product::ExpiryKind;
+use vouchsafe_domain::expiry_policy::ExpiryKind;
 
 use super::{DenominationRangeRequest, ExpiryPolicyRequest};
 use crate::json::JsonObject;
@@ -18,12 +18,21 @@ struct ExpiryOptions {
 
 impl From<ExpiryOptions> for ExpiryPolicyRequest {
     fn from(options: ExpiryOptions) -> Self {
-        let (kind, value) = match (options.expires_on, options.valid_months) {
-            (Some(day), _) => (ExpiryKind::FixedDate, Some(day.into())),
-            (None, Some(months)) => (ExpiryKind::MonthsFromIssue, Some(months.into())),
-            (None, None) => (ExpiryKind::None, None),
+        let ExpiryOptions {
+            expires_on,
+            valid_months,
+        } = options;
+        let kind = match (&expires_on, valid_months) {
+            (Some(_), _) => ExpiryKind::FixedDate,
+            (None, Some(_)) => ExpiryKind::MonthsFromIssue,
+            (None, None) => ExpiryKind::None,
         };
-        Self { kind, value }
+        Self {
+            kind,
+            expires_on,
+            valid_months,
+            value: None,
+        }
     }
 }
 
@@ -72,7 +81,7 @@ mod tests {
             "name": "Card", "brand": "acme", "category_id": "games", "vendor": "mock", "currency": "USD",
             "countries": ["US"], "denominations": ["25"],
             "denomination_range": { "min": "10", "max": "50", "step": "5" },
-            "expiry_policy": { "type": "MONTHS_FROM_ISSUE", "value": 12 },
+            "expiry_policy": { "type": "MONTHS_FROM_ISSUE", "expires_on": null, "valid_months": 12 },
             "redemption": { "instructions": "", "terms": "" }, "route": "stock", "approval": "rule",
             "returnable": false, "code_identity": "code", "code_case": null, "min_validity_days": 0, "low_stock_at": null, "discontinued": false,
         });

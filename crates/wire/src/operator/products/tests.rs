@@ -89,7 +89,31 @@ fn invalid_value_names_its_field() {
             r#"{"type":"NONE","value":1}"#,
             "expiry_policy.value",
         ),
-        ("expiry_policy", r#"{"type":"FIXED_DATE"}"#, "expiry_policy.value"),
+        (
+            "expiry_policy",
+            r#"{"type":"FIXED_DATE"}"#,
+            "expiry_policy.expires_on",
+        ),
+        (
+            "expiry_policy",
+            r#"{"type":"FIXED_DATE","value":"2027-02-28","expires_on":"2027-02-27"}"#,
+            "expiry_policy.value",
+        ),
+        (
+            "expiry_policy",
+            r#"{"type":"FIXED_DATE","valid_months":12}"#,
+            "expiry_policy.valid_months",
+        ),
+        (
+            "expiry_policy",
+            r#"{"type":"MONTHS_FROM_ISSUE","valid_months":1201}"#,
+            "expiry_policy.valid_months",
+        ),
+        (
+            "expiry_policy",
+            r#"{"type":"MONTHS_FROM_ISSUE","expires_on":"2027-02-27"}"#,
+            "expiry_policy.expires_on",
+        ),
         (
             "expiry_policy",
             r#"{"type":"FIXED_DATE","value":"2027-02-30"}"#,
