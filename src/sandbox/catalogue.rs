@@ -5,18 +5,19 @@ use anyhow::Context as _;
 use time::Date;
 use time::macros::date;
 use vouchsafe_domain::category::Category;
+use vouchsafe_domain::expiry_policy::ExpiryPolicy;
 use vouchsafe_domain::money::{Amount, Currency};
-use vouchsafe_domain::product::{
-    ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
-};
+use vouchsafe_domain::product::content::{BarcodeFormat, ProductContent, Redemption, Translation};
+use vouchsafe_domain::product::{ApprovalPolicy, DenominationRange, Product, Sku, SupplyRoute};
 use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use vouchsafe_store::{AuditActor, ImportTarget, NewVoucher, StockBatch, StockOrigin, VendorConfig};
 
 use crate::service::JobState;
 
-/// An order of this product commits, and the sandbox drops its response (contract §11).
-pub(crate) const LOST_RESPONSE_PRODUCT: &str = "sbx-lost-answer";
+/// An order of one of these products commits, and the sandbox drops its response (contract §11). The second
+/// one is the earlier name.
+pub(crate) const LOST_RESPONSE_PRODUCTS: [&str; 2] = ["sbx-lost-response", "sbx-lost-answer"];
 
 const CATEGORIES: [(&str, &str); 4] = [
     ("retail", "Shops"),
@@ -79,7 +80,14 @@ const fn magic(id: &'static str, name: &'static str) -> ProductSeed {
     ProductSeed { id, name, ..MAGIC }
 }
 
-const PRODUCTS: [ProductSeed; 14] = [
+const LOST_RESPONSE: ProductSeed = ProductSeed {
+    name: "Response is lost",
+    route: SupplyRoute::Stock,
+    stock: ORDINARY_STOCK,
+    ..MAGIC
+};
+
+const PRODUCTS: [ProductSeed; 15] = [
     ProductSeed {
         id: "acme-us",
         name: "Acme Stores",
@@ -149,11 +157,12 @@ const PRODUCTS: [ProductSeed; 14] = [
         ..MAGIC
     },
     ProductSeed {
-        id: LOST_RESPONSE_PRODUCT,
-        name: "Response is lost",
-        route: SupplyRoute::Stock,
-        stock: ORDINARY_STOCK,
-        ..MAGIC
+        id: LOST_RESPONSE_PRODUCTS[0],
+        ..LOST_RESPONSE
+    },
+    ProductSeed {
+        id: LOST_RESPONSE_PRODUCTS[1],
+        ..LOST_RESPONSE
     },
 ];
 
@@ -180,27 +189,55 @@ pub(super) async fn seed(service: &JobState) -> anyhow::Result<()> {
             .await?;
     }
     for seed in &PRODUCTS {
-        let product = seed
+        seed.put(service).await?;
+    }
+    Ok(())
+}
+
+/// Adds the product that version 1.0.0-rc.1 seeded under its earlier name only.
+pub(super) async fn add_renamed(service: &JobState) -> anyhow::Result<()> {
+    let catalogue = service.catalogue.current();
+    let [is_known, is_earlier_known] = LOST_RESPONSE_PRODUCTS.map(|id| {
+        let id = id.parse().ok();
+        id.is_some_and(|id| catalogue.get(&id).is_some())
+    });
+    if is_known || !is_earlier_known {
+        return Ok(());
+    }
+    let seed = ProductSeed {
+        id: LOST_RESPONSE_PRODUCTS[0],
+        ..LOST_RESPONSE
+    };
+    seed.put(service).await
+}
+
+impl ProductSeed {
+    /// Creates or replaces the product with its texts, and imports its stock.
+    async fn put(&self, service: &JobState) -> anyhow::Result<()> {
+        let product = self
             .build_product(service)
-            .with_context(|| format!("product {}", seed.id))?;
-        service
-            .store
-            .products
-            .put(product.clone(), AuditActor::service())
-            .await?;
+            .with_context(|| format!("product {}", self.id))?;
+        let products = &service.store.products;
+        products.put(product.clone(), AuditActor::service()).await?;
+        let product = match self.translation()? {
+            None => product,
+            Some(translation) => {
+                let id = product.product_id.clone();
+                let put = products.put_translation(id, translation, AuditActor::service());
+                put.await?.unwrap_or(product)
+            }
+        };
         service.catalogue.put(product.clone());
         for denomination in &product.denominations {
             let sku = Sku {
                 product_id: product.product_id.clone(),
                 denomination: denomination.amount,
             };
-            seed.import_stock(service, &product, sku).await?;
+            self.import_stock(service, &product, sku).await?;
         }
+        Ok(())
     }
-    Ok(())
-}
 
-impl ProductSeed {
     fn build_product(&self, service: &JobState) -> anyhow::Result<Product> {
         let currency: Currency = self.currency.parse()?;
         let amount = |text: &str| Amount::parse(text, currency);
@@ -221,13 +258,18 @@ impl ProductSeed {
             countries: self.countries.iter().map(|&code| code.to_owned()).collect(),
             denominations,
             denomination_range: self.range.map(range).transpose()?,
-            expiry_policy: ExpiryPolicy {
-                kind: ExpiryKind::FixedDate,
-                value: Some("2099-12-31".into()),
-            },
+            expiry_policy: ExpiryPolicy::fixed_date("2099-12-31"),
             redemption: Redemption {
                 instructions: "A sandbox voucher: it cannot be redeemed.".to_owned(),
                 terms: "For tests only.".to_owned(),
+            },
+            content: ProductContent {
+                description: "A voucher for tests.".to_owned(),
+                images: vec!["https://vouchsafe.example/sandbox.png".to_owned()],
+                barcode_format: Some(BarcodeFormat::Code128),
+                balance_check_url: Some("https://vouchsafe.example/balance".to_owned()),
+                support_email: Some("support@vouchsafe.example".to_owned()),
+                ..ProductContent::default()
             },
             route: self.route,
             approval: self.approval,
@@ -235,6 +277,21 @@ impl ProductSeed {
             low_stock_at: 20,
             ..Product::new(self.id.parse()?, currency, service.clock.now())
         })
+    }
+
+    /// The German texts of a product that is sold in Germany.
+    fn translation(&self) -> anyhow::Result<Option<Translation>> {
+        if !self.countries.contains(&"DE") {
+            return Ok(None);
+        }
+        Ok(Some(Translation {
+            language: "de".parse()?,
+            description: "Ein Gutschein für Tests.".to_owned(),
+            redemption: Redemption {
+                instructions: "Ein Gutschein der Sandbox: er ist nicht einlösbar.".to_owned(),
+                terms: "Nur für Tests.".to_owned(),
+            },
+        }))
     }
 
     /// Imports visibly fake vouchers. Codes are deterministic, so a repetition imports none twice.

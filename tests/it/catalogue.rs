@@ -66,10 +66,12 @@ async fn product_response_has_all_fields() {
         r#""vendor":"by-hand","currency":"KWD","countries":["BH","KW"],"denominations":[5.000,10.500],"#
             .to_owned(),
         r#""denomination_range":{"min":20.000,"max":30.000,"step":0.500},"#.to_owned(),
-        r#""expiry_policy":{"type":"MONTHS_FROM_ISSUE","value":12},"availability":"IN_STOCK","#.to_owned(),
-        format!(
-            r#""redemption":{{"instructions":"At the till","terms":"None"}},"updated_at":"{updated_at}""#
-        ),
+        r#""expiry_policy":{"type":"MONTHS_FROM_ISSUE","expires_on":null,"valid_months":12,"value":12},"availability":"IN_STOCK","#.to_owned(),
+        r#""language":"en","languages":["en"],"description":"","redemption":{"instructions":"At the till","terms":"None"},"#
+            .to_owned(),
+        r#""images":[],"barcode_format":null,"balance_check_url":null,"support":{"email":null,"phone":null,"url":null},"#
+            .to_owned(),
+        format!(r#""updated_at":"{updated_at}""#),
     ];
     let stock = [
         ("5.000", "ON_DEMAND"),

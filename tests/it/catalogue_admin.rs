@@ -122,3 +122,103 @@ async fn invalid_product_is_rejected_by_field() {
     let response = operator.call_json(Method::GET, &path, "").await;
     expect_error(&response, 404, "PRODUCT_NOT_FOUND");
 }
+
+#[tokio::test]
+async fn partner_reads_texts_in_the_language_it_accepts() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("0").await;
+    let category = unique("category");
+    let of_category = json!({ "name": "A shelf", "parent_id": "retail" });
+    put(
+        &mut operator,
+        &format!("/admin/v1/categories/{category}"),
+        &of_category,
+    )
+    .await;
+    let id = unique("card");
+    let path = format!("/admin/v1/products/{id}");
+    let content = json!({
+        "description": "A card", "images": ["https://cdn.example/1.png"], "barcode_format": "EAN13",
+        "balance_check_url": "https://shop.example/balance", "support_email": "help@shop.example",
+    });
+    let body = product_body(&json!({ "category_id": category, "content": content }));
+    expect_success(&put(&mut operator, &path, &body).await, 201);
+    let german = json!({ "description": "Eine Karte", "redemption": { "instructions": "An der Kasse" } });
+    let translation = format!("{path}/translations/DE");
+    expect_success(&put(&mut operator, &translation, &german).await, 200);
+
+    let page = format!("/products?category_id={category}");
+    let single = format!("/products/{id}");
+    for (accepted, language, description, instructions) in [
+        ("de-AT, en;q=0.5", "de", "Eine Karte", "An der Kasse"),
+        ("fr", "en", "A card", ""),
+    ] {
+        for path in [&page, &single] {
+            let response = partner.get_with_header(path, ("accept-language", accepted)).await;
+            let body = expect_success(&response, 200);
+            let product = if path == &page { &body["data"][0] } else { &body };
+            assert_eq!(
+                [
+                    &product["language"],
+                    &product["description"],
+                    &product["redemption"]["instructions"]
+                ],
+                [language, description, instructions],
+                "{path}"
+            );
+            assert_eq!(product["languages"], json!(["en", "de"]));
+            assert_eq!(product["images"], json!(["https://cdn.example/1.png"]));
+            assert_eq!(product["support"]["email"], "help@shop.example");
+            assert_eq!(response.header("content-language"), Some(language));
+            let varies = response
+                .headers
+                .get_all("vary")
+                .iter()
+                .any(|value| value == "Accept-Language");
+            assert!(varies, "{path}: {:?}", response.headers);
+        }
+    }
+
+    // A change of the product leaves its translations, and its content returns to the defaults.
+    let changed = put(
+        &mut operator,
+        &path,
+        &product_body(&json!({ "category_id": category })),
+    )
+    .await;
+    let changed = expect_success(&changed, 200);
+    assert_eq!(
+        (
+            &changed["content"]["images"],
+            &changed["translations"][0]["language"]
+        ),
+        (&json!([]), &json!("de"))
+    );
+    for (language, body, field) in [
+        ("en", &german, "language"),
+        ("german", &german, "language"),
+        (
+            "de",
+            &json!({ "description": "x".repeat(20_001), "redemption": {} }),
+            "description",
+        ),
+    ] {
+        let refused = put(&mut operator, &format!("{path}/translations/{language}"), body).await;
+        let error = expect_error(&refused, 422, "VALIDATION_FAILED");
+        assert_eq!(error["details"][0]["field"], json!(field));
+    }
+    let unknown = format!("/admin/v1/products/{}/translations/de", unique("none"));
+    expect_error(
+        &put(&mut operator, &unknown, &german).await,
+        404,
+        "PRODUCT_NOT_FOUND",
+    );
+    for path in [&translation, &translation] {
+        let deleted = operator.call_json(Method::DELETE, path, "").await;
+        assert_eq!(deleted.status, 204);
+    }
+    let product = partner.get_with_header(&single, ("accept-language", "de")).await;
+    assert_eq!(expect_success(&product, 200)["language"], "en");
+    let audited = operator.audit_entries(&format!("subject={id}")).await;
+    assert_eq!(audited.len(), 4, "{audited:?}");
+}

@@ -16,8 +16,16 @@ pub(super) fn product_request() -> Value {
         "currency": "USD",
         "countries": ["US"],
         "denominations": [25, "50.00"],
-        "expiry_policy": { "type": "MONTHS_FROM_ISSUE", "value": 12 },
+        "expiry_policy": { "type": "MONTHS_FROM_ISSUE", "valid_months": 12 },
         "redemption": { "instructions": "Enter the code at checkout.", "terms": "Not redeemable for cash." },
+        "content": {
+            "description": "For anything that the shop sells.",
+            "images": ["https://cdn.example/amazon-us.png"],
+            "barcode_format": "CODE128",
+            "balance_check_url": "https://shop.example/balance",
+            "support_email": "cards@shop.example",
+            "support_phone": "+1 555 0100",
+        },
         "route": "stock",
     })
 }

@@ -4,19 +4,24 @@ use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
 use serde_json::value::RawValue;
+use vouchsafe_domain::language::Language;
 use vouchsafe_wire::operator::catalogue::{
-    GET_PRODUCT, LIST_CATEGORIES, LIST_PRODUCTS, PUT_CATEGORY, PUT_PRODUCT,
+    DELETE_PRODUCT_TRANSLATION, GET_PRODUCT, LIST_CATEGORIES, LIST_PRODUCTS, PUT_CATEGORY, PUT_PRODUCT,
+    PUT_PRODUCT_TRANSLATION,
 };
 use vouchsafe_wire::operator::categories::CategoryRequest;
+use vouchsafe_wire::operator::operation::Operation;
 use vouchsafe_wire::operator::products::ProductRequest;
+use vouchsafe_wire::operator::products::content::ProductTranslationRequest;
 
 use super::CommandOutput;
-use super::admin::{AdminClient, ListArgs, RequestArgs};
+use super::admin::{AdminClient, ListArgs, NO_BODY, RequestArgs};
 use super::call::read_text;
 use super::examples::examples;
 use super::exit::UsageError;
 use super::id::{CategoryRef, ObjectRef as _, ProductRef};
 use super::output::{self, OrderedFields};
+use super::target::Target;
 
 #[derive(Debug, Subcommand)]
 pub enum CategoryAction {
@@ -38,6 +43,14 @@ pub enum ProductAction {
     /// Show a product.
     #[command(after_help = examples!["vouchsafe product show sbx-instant"])]
     Show(ProductRef),
+    /// Create or replace the texts of a product in a language.
+    #[command(after_help = examples![
+        "vouchsafe product translate books-usd de --description 'Für Bücher' --terms 'Keine Barauszahlung.'"
+    ])]
+    Translate(TranslateProductArgs),
+    /// Delete the texts of a product in a language.
+    #[command(after_help = examples!["vouchsafe product untranslate books-usd de"])]
+    Untranslate(TranslationRef),
 }
 
 #[derive(Debug, Args)]
@@ -59,6 +72,30 @@ pub struct PutProductArgs {
     from: Option<String>,
     #[command(flatten)]
     request: Option<ProductRequest>,
+}
+
+#[derive(Debug, Args)]
+pub struct TranslateProductArgs {
+    #[command(flatten)]
+    translation: TranslationRef,
+    #[command(flatten)]
+    request: ProductTranslationRequest,
+}
+
+#[derive(Debug, Args)]
+pub struct TranslationRef {
+    #[command(flatten)]
+    product: ProductRef,
+    /// Language of the texts, such as de or pt-BR.
+    language: Language,
+}
+
+impl TranslationRef {
+    fn at<Q, R>(&self, operation: Operation<Q, R>) -> Target<Q, R> {
+        self.product
+            .at(operation)
+            .with("language", self.language.as_str())
+    }
 }
 
 pub(super) async fn category(action: CategoryAction, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
@@ -83,11 +120,24 @@ pub(super) async fn product(action: ProductAction, admin: &AdminClient) -> anyho
         }
         ProductAction::List(args) => admin.list(LIST_PRODUCTS, &args).await,
         ProductAction::Show(product) => admin.run(product.at(GET_PRODUCT)).await,
+        ProductAction::Translate(args) => {
+            let put = args.translation.at(PUT_PRODUCT_TRANSLATION);
+            admin.send(put, &args.request).await
+        }
+        ProductAction::Untranslate(translation) => {
+            let response = admin
+                .call(translation.at(DELETE_PRODUCT_TRANSLATION), NO_BODY)
+                .await?;
+            let TranslationRef { product, language } = translation;
+            admin.show(response, |_| {
+                Ok(format!("{} has no texts in {language}", product.product_id))
+            })
+        }
     }
 }
 
-/// The fields of a product as JSON, without those that `product show` adds. The values stay unparsed: `Value`
-/// would turn amounts into floats.
+/// The fields of a product as JSON, without those that `product show` adds. Translations have commands of
+/// their own. The values stay unparsed: `Value` would turn amounts into floats.
 fn parse_product(json: &str, product: &ProductRef) -> anyhow::Result<BTreeMap<String, Box<RawValue>>> {
     let shown: Result<OrderedFields, _> = serde_json::from_str(json);
     let OrderedFields(shown) = shown.map_err(|error| {
@@ -103,6 +153,7 @@ fn parse_product(json: &str, product: &ProductRef) -> anyhow::Result<BTreeMap<St
         }
     }
     fields.remove("updated_at");
+    fields.remove("translations");
     if let Some(shown) = fields.remove("product_id") {
         let is_same = serde_json::from_str(shown.get()).is_ok_and(|id: String| id == product.product_id);
         if !is_same {
@@ -125,7 +176,7 @@ mod tests {
         let product = ProductRef {
             product_id: "a".to_owned(),
         };
-        let shown = r#"{"product_id":"a","name":"A","face":25.50,"updated_at":"2026-01-01T00:00:00Z"}"#;
+        let shown = r#"{"product_id":"a","name":"A","face":25.50,"translations":[],"updated_at":"2026-01-01T00:00:00Z"}"#;
         let sent = serde_json::to_string(&parse_product(shown, &product).unwrap()).unwrap();
         assert_eq!(sent, r#"{"face":25.50,"name":"A"}"#);
         for (refused, expected) in [

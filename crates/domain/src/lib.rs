@@ -34,6 +34,7 @@ mod json_text;
 #[cfg(test)]
 mod label_tests;
 mod labels;
+pub mod language;
 pub mod ledger;
 pub mod limits;
 pub mod money;
@@ -51,6 +52,7 @@ pub mod reconciliation;
 pub mod replication;
 pub mod revocation;
 pub mod sample_event;
+pub mod sandbox_clock;
 pub mod sandbox_fault;
 pub mod schema;
 pub mod scope;

@@ -1,6 +1,8 @@
 //! Products, denominations and SKUs.
 
 mod code_scope;
+pub mod content;
+mod texts;
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +10,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::OffsetDateTime;
-use utoipa::openapi::Schema;
-use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, SchemaType, Type};
 
+use self::content::{ProductContent, Redemption, Translation};
 use super::identifier::{self, ForbiddenCharacter};
 use super::money::{Amount, Currency, Money};
+use crate::expiry_policy::ExpiryPolicy;
 use crate::labels::labels;
 
 pub use self::code_scope::{CodeCase, CodeScope};
@@ -200,45 +202,6 @@ impl DenominationRange {
     }
 }
 
-/// Validity of the product's vouchers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct ExpiryPolicy {
-    /// Kind of policy; determines the meaning of `value`.
-    #[serde(rename = "type")]
-    pub kind: ExpiryKind,
-    /// A date for `FIXED_DATE`, a number of months for `MONTHS_FROM_ISSUE`, absent for `NONE`.
-    #[serde(default)]
-    #[schema(required, schema_with = expiry_value_schema)]
-    pub value: Option<serde_json::Value>,
-}
-
-labels! {
-    /// The kinds of expiry policy.
-    pub enum ExpiryKind: "SCREAMING_SNAKE_CASE",
-        "Kind of expiry policy: `FIXED_DATE` (every voucher expires on one date), `MONTHS_FROM_ISSUE` (a \
-         number of months after the day on which the voucher was imported or bought, unless its vendor \
-         names a day), `NONE` (vouchers never expire)." {
-        /// Every voucher expires on one date.
-        FixedDate,
-        /// A number of months after issue.
-        MonthsFromIssue,
-        None,
-    }
-}
-
-/// Redemption information for the holder of a voucher.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Redemption {
-    /// How to redeem the voucher.
-    #[serde(default)]
-    #[schema(required)]
-    pub instructions: String,
-    /// Terms of redemption.
-    #[serde(default)]
-    #[schema(required)]
-    pub terms: String,
-}
-
 /// A product with all of its fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Product {
@@ -264,8 +227,12 @@ pub struct Product {
     pub denomination_range: Option<DenominationRange>,
     /// Validity of vouchers.
     pub expiry_policy: ExpiryPolicy,
-    /// Redemption instructions for the holder of a voucher.
+    /// Redemption instructions for the holder of a voucher, in the language of the content.
     pub redemption: Redemption,
+    /// What partners show of the product.
+    pub content: ProductContent,
+    /// Texts in other languages, by language.
+    pub translations: Vec<Translation>,
     /// Source of vouchers when stock is short.
     pub route: SupplyRoute,
     /// When orders of the product need the approval of an operator.
@@ -301,11 +268,10 @@ impl Product {
             countries: Vec::new(),
             denominations: Vec::new(),
             denomination_range: None,
-            expiry_policy: ExpiryPolicy {
-                kind: ExpiryKind::None,
-                value: None,
-            },
+            expiry_policy: ExpiryPolicy::NONE,
             redemption: Redemption::default(),
+            content: ProductContent::default(),
+            translations: Vec::new(),
             route: SupplyRoute::Stock,
             approval: ApprovalPolicy::Rule,
             returnable: false,
@@ -336,22 +302,6 @@ impl Product {
                 .denomination_range
                 .is_some_and(|range| range.contains(denomination))
     }
-}
-
-/// Schema of an expiry policy's value.
-#[must_use]
-pub fn expiry_value_schema() -> Schema {
-    // One list of types: the format applies to the text, the minimum to the number. Generators stumble over
-    // null in `oneOf`.
-    let types = SchemaType::from_iter([Type::String, Type::Integer, Type::Null]);
-    let value = ObjectBuilder::new()
-        .schema_type(types)
-        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Date)))
-        .minimum(Some(1))
-        .description(Some(
-            "The last valid day for `FIXED_DATE`, a number of months for `MONTHS_FROM_ISSUE`, null for `NONE`.",
-        ));
-    Schema::from(value.build())
 }
 
 #[cfg(test)]

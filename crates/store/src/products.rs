@@ -12,10 +12,12 @@ use vouchsafe_database::error::StoreError;
 use vouchsafe_database::query::to_bigint;
 use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::audit_action::AuditAction;
+use vouchsafe_domain::expiry_policy::ExpiryPolicy;
+use vouchsafe_domain::language::Language;
 use vouchsafe_domain::money::{Amount, Currency};
+use vouchsafe_domain::product::content::{ProductContent, Redemption, Translation};
 use vouchsafe_domain::product::{
-    ApprovalPolicy, CodeCase, CodeIdentity, CodeScope, DenominationRange, ExpiryPolicy, Product, ProductId,
-    Redemption, SupplyRoute,
+    ApprovalPolicy, CodeCase, CodeIdentity, CodeScope, DenominationRange, Product, ProductId, SupplyRoute,
 };
 
 use vouchsafe_database::database::Database;
@@ -47,7 +49,8 @@ macro_rules! select_products {
                       currency AS "currency: Currency", countries, denominations AS "denominations: Vec<Amount>",
                       range_min AS "range_min: Amount", range_max AS "range_max: Amount",
                       range_step AS "range_step: Amount", expiry_policy AS "expiry_policy: Json<ExpiryPolicy>",
-                      redemption AS "redemption: Json<Redemption>", route AS "route: SupplyRoute",
+                      redemption AS "redemption: Json<Redemption>", content AS "content: Json<ProductContent>",
+                      translations AS "translations: Json<Vec<Translation>>", route AS "route: SupplyRoute",
                       approval AS "approval: ApprovalPolicy", returnable, code_identity AS "code_identity: CodeIdentity",
                       code_case AS "code_case: CodeCase",
                       min_validity_days, low_stock_at, discontinued, updated_at
@@ -70,6 +73,8 @@ macro_rules! select_products {
                 denomination_range: range.map(|((min, max), step)| DenominationRange::new([min, max, step], currency)),
                 expiry_policy: row.expiry_policy.0,
                 redemption: row.redemption.0,
+                content: row.content.0,
+                translations: row.translations.0,
                 route: row.route,
                 approval: row.approval,
                 returnable: row.returnable,
@@ -122,6 +127,71 @@ impl Products {
             put(transaction, product, &actor).await
         })
     }
+
+    /// Adds or replaces the texts of a product in a language, and returns the product; `None` if it does not
+    /// exist.
+    #[boxed]
+    pub async fn put_translation(
+        &self,
+        product_id: ProductId,
+        translation: Translation,
+        actor: AuditActor,
+    ) -> Result<Option<Product>, StoreError> {
+        transaction!(self.0, "product.put_translation", async |transaction| {
+            let put = |product: &mut Product| {
+                product.put_translation(translation);
+                true
+            };
+            change_translations(transaction, &product_id, put, &actor).await
+        })
+    }
+
+    /// Removes the texts of a product in a language, if there are any, and returns the product; `None` if it
+    /// does not exist.
+    #[boxed]
+    pub async fn delete_translation(
+        &self,
+        product_id: ProductId,
+        language: Language,
+        actor: AuditActor,
+    ) -> Result<Option<Product>, StoreError> {
+        transaction!(self.0, "product.delete_translation", async |transaction| {
+            let delete = |product: &mut Product| product.remove_translation(&language);
+            change_translations(transaction, &product_id, delete, &actor).await
+        })
+    }
+}
+
+async fn change_translations(
+    transaction: &mut PgConnection,
+    product_id: &ProductId,
+    change: impl FnOnce(&mut Product) -> bool,
+    actor: &AuditActor,
+) -> Result<Option<Product>, sqlx::Error> {
+    let Some(before) = lock(transaction, product_id).await? else {
+        return Ok(None);
+    };
+    let mut product = before.clone();
+    if !change(&mut product) {
+        return Ok(Some(before));
+    }
+    product.updated_at = sqlx::query_scalar!(
+        "UPDATE products SET translations = $2, updated_at = now() WHERE product_id = $1 RETURNING updated_at",
+        product_id as _,
+        Json(&product.translations) as _,
+    )
+    .fetch_one(&mut *transaction)
+    .await?;
+    audit::write(
+        transaction,
+        actor,
+        AuditAction::PutProduct,
+        product_id,
+        Some(&before),
+        Some(&product),
+    )
+    .await?;
+    Ok(Some(product))
 }
 
 async fn put(
@@ -154,6 +224,9 @@ async fn put(
     }
     if !agree_on_code_case(transaction, before.as_ref(), &product).await? {
         return Ok(PutProductOutcome::CodeCaseFixed);
+    }
+    if let Some(before) = &before {
+        product.translations.clone_from(&before.translations);
     }
     product.updated_at = write(transaction, &product).await?;
     audit::write(
@@ -240,8 +313,9 @@ async fn write(connection: &mut PgConnection, product: &Product) -> Result<Offse
     sqlx::query_scalar!(
         "INSERT INTO products (product_id, name, brand, category_id, vendor, currency, countries, denominations,
                                range_min, range_max, range_step, expiry_policy, redemption, route, approval,
-                               returnable, code_identity, code_case, min_validity_days, low_stock_at, discontinued)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
+                               returnable, code_identity, code_case, min_validity_days, low_stock_at, discontinued,
+                               content)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
          ON CONFLICT (product_id) DO UPDATE
             SET name = EXCLUDED.name,
                 brand = EXCLUDED.brand,
@@ -255,6 +329,7 @@ async fn write(connection: &mut PgConnection, product: &Product) -> Result<Offse
                 range_step = EXCLUDED.range_step,
                 expiry_policy = EXCLUDED.expiry_policy,
                 redemption = EXCLUDED.redemption,
+                content = EXCLUDED.content,
                 route = EXCLUDED.route,
                 approval = EXCLUDED.approval,
                 returnable = EXCLUDED.returnable,
@@ -286,6 +361,7 @@ async fn write(connection: &mut PgConnection, product: &Product) -> Result<Offse
         i32::from(product.min_validity_days),
         i32::try_from(product.low_stock_at).unwrap_or(i32::MAX),
         product.discontinued,
+        Json(&product.content) as _,
     )
     .fetch_one(connection)
     .await

@@ -25,7 +25,7 @@ const MAX_FIELD_CHARS: usize = 100;
 const MAX_REASON_CHARS: usize = 200;
 
 /// A struct that must be a JSON object. Derived deserializers also accept an array of the field values.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 #[serde(transparent)]
 pub struct JsonObject<T>(pub T);
 

@@ -1,12 +1,14 @@
 //! `/categories` and `/products`: the catalogue.
 
 use actix_web::{HttpResponse, web};
+use vouchsafe_domain::language::{InvalidLanguage, Language};
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_store::{PutCategoryOutcome, PutProductOutcome};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::catalogue;
 use vouchsafe_wire::operator::categories::CategoryRequest;
 use vouchsafe_wire::operator::products::ProductRequest;
+use vouchsafe_wire::operator::products::content::{MAX_TRANSLATIONS, ProductTranslationRequest};
 
 use super::body::Json;
 use super::config_change;
@@ -24,6 +26,8 @@ pub(super) fn endpoints() -> [Endpoint; catalogue::OPERATIONS.len()] {
         bind(catalogue::LIST_PRODUCTS, list_products),
         bind(catalogue::GET_PRODUCT, get_product),
         bind(catalogue::PUT_PRODUCT, put_product),
+        bind(catalogue::PUT_PRODUCT_TRANSLATION, put_translation),
+        bind(catalogue::DELETE_PRODUCT_TRANSLATION, delete_translation),
     ]
 }
 
@@ -123,6 +127,74 @@ async fn put_product(
             "cannot change after stock of the product was imported",
         )),
     }
+}
+
+/// `PUT /products/{product_id}/translations/{language}`.
+async fn put_translation(
+    service: web::Data<OperatorState>,
+    operator: Operator,
+    path: web::Path<(String, String)>,
+    Json(request): Json<ProductTranslationRequest>,
+) -> ApiResult {
+    let (product_id, language) = parse_translation_path(&path)?;
+    let translation = request.into_translation(language);
+    let actor = operator.audit_actor();
+    let known = service.store.products.find(product_id.clone()).await?;
+    let known = known.ok_or_else(product_not_found)?;
+    if known.content.language == translation.language {
+        return Err(ApiError::invalid_field(
+            "language",
+            "is the language of the product itself; change the product",
+        ));
+    }
+    let count = known
+        .languages()
+        .filter(|language| **language != translation.language)
+        .count();
+    if count > MAX_TRANSLATIONS {
+        let message = format!("expected at most {MAX_TRANSLATIONS} languages besides that of the product");
+        return Err(ApiError::invalid_field("language", message));
+    }
+    let changed = config_change::apply(&service, |service| async move {
+        let products = &service.store.products;
+        let product = products.put_translation(product_id, translation, actor).await?;
+        if let Some(product) = &product {
+            service.catalogue.put(product.clone());
+        }
+        Ok(product)
+    });
+    let product = changed.await?.ok_or_else(product_not_found)?;
+    Ok(HttpResponse::Ok().json(product))
+}
+
+/// `DELETE /products/{product_id}/translations/{language}`.
+async fn delete_translation(
+    service: web::Data<OperatorState>,
+    operator: Operator,
+    path: web::Path<(String, String)>,
+) -> ApiResult {
+    let (product_id, language) = parse_translation_path(&path)?;
+    let actor = operator.audit_actor();
+    let changed = config_change::apply(&service, |service| async move {
+        let products = &service.store.products;
+        let product = products.delete_translation(product_id, language, actor).await?;
+        if let Some(product) = &product {
+            service.catalogue.put(product.clone());
+        }
+        Ok(product)
+    });
+    changed.await?.ok_or_else(product_not_found)?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+fn parse_translation_path(
+    (product_id, language): &(String, String),
+) -> Result<(ProductId, Language), ApiError> {
+    let language = language
+        .parse()
+        .map_err(|error: InvalidLanguage| ApiError::invalid_field("language", error.to_string()))?;
+    let product_id = product_id.parse().map_err(|_| product_not_found())?;
+    Ok((product_id, language))
 }
 
 pub(super) fn product_not_found() -> ApiError {

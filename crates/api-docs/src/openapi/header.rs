@@ -68,6 +68,8 @@ response_headers! {
     EntityTag = "ETag" Always,
         "Version of the response body. Send it as `If-None-Match` to get 304 while the body is unchanged.",
         text().pattern(Some("^(W/)?\"[^\"]+\"$"));
+    ContentLanguage = "Content-Language" Sometimes, "Languages of the texts in the response.",
+        text().examples(["de, en"]);
     PreferenceApplied = "Preference-Applied" Sometimes,
         "`wait=N` or `wait=N; until=closed` if the server applied the request's `Prefer`.",
         text().pattern(Some("^wait=[0-9]+(; until=closed)?$"));

@@ -19,6 +19,7 @@ use vouchsafe_domain::ids::{
     ChangeRequestId, CredentialId, DeliveryId, DriftId, OperatorSessionId, OperatorTokenId, OrderId,
     PartnerId, PayoutId, WebhookId,
 };
+use vouchsafe_domain::language::Language;
 use vouchsafe_domain::money::Currency;
 use vouchsafe_domain::operator::{OperatorName, Role};
 use vouchsafe_domain::product::ProductId;
@@ -73,6 +74,7 @@ const PATH_PARAMETERS: &[PathParameter] = path_parameters! {
     "credential_id", "Credential ID.", CredentialId::schema, CredentialNotFound;
     "category_id", "Category ID.", || slug("Category ID", "gaming").into();
     "product_id", "Product ID.", ProductId::schema;
+    "language", "Language of the texts, such as `de`.", Language::schema;
     "vendor_id", "Vendor ID.", || slug("Vendor ID", "acme-cards").into();
     "order_id", "Order ID.", OrderId::schema, OrderNotFound;
     "purchase_id", "Purchase ID.", || text("0198c1f2-a3b4-7c5d-8e9f-0a1b2c3d4e5f").into(), PurchaseNotFound;

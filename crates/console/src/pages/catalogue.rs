@@ -3,10 +3,10 @@
 use vouchsafe_wire::operator::{catalogue, stock};
 
 use super::audit_of;
-use crate::page::{Action, Input, List, Object, Page, REASON, Section, col, target};
+use crate::page::{Action, Input, List, Object, Page, REASON, Section, Source, col, target};
 
 /// The definition of a product. A change replaces all of it, so the form begins with the current values.
-const PRODUCT: [Input; 19] = [
+const PRODUCT: [Input; 28] = [
     Input::field("name", "Name"),
     Input::field("brand", "Brand"),
     Input::field("category_id", "Category ID"),
@@ -17,8 +17,9 @@ const PRODUCT: [Input; 19] = [
     Input::field("denomination_range", "Range").hint("Of further face values. Not set: none."),
     Input::field("countries", "Countries").hint("Codes of two letters, one per line. Empty: everywhere."),
     Input::field("expiry_policy.type", "Expiry policy"),
-    Input::field("expiry_policy.value", "Value of the expiry policy")
-        .hint("Months, or a day such as 2027-12-31, as the policy needs it."),
+    Input::field("expiry_policy.expires_on", "Last valid day")
+        .hint("Only for FIXED_DATE, such as 2027-12-31."),
+    Input::field("expiry_policy.valid_months", "Months of validity").hint("Only for MONTHS_FROM_ISSUE."),
     Input::field("route", "When stock is short")
         .hint("stock: only imported vouchers are sold. vendor: vouchers are bought."),
     Input::field("approval", "Orders that wait for approval"),
@@ -28,8 +29,18 @@ const PRODUCT: [Input; 19] = [
     Input::field("returnable", "The vendor accepts returned vouchers"),
     Input::field("min_validity_days", "Least validity in days"),
     Input::field("low_stock_at", "Low stock at"),
+    Input::field("content.language", "Language of the texts")
+        .hint("Such as en. Texts in other languages are below."),
+    Input::field("content.description", "Description"),
     Input::field("redemption.instructions", "Instructions").hint("For the holder of a voucher."),
     Input::field("redemption.terms", "Terms"),
+    Input::field("content.images", "Images")
+        .hint("Addresses with https, one per line, the most important one first."),
+    Input::field("content.barcode_format", "Barcode").hint("Not set: the code is typed in."),
+    Input::field("content.balance_check_url", "Balance check"),
+    Input::field("content.support_email", "Support by e-mail"),
+    Input::field("content.support_phone", "Support by telephone"),
+    Input::field("content.support_url", "Support page"),
 ];
 
 const DISCONTINUED: Input = Input::field("discontinued", "Sales have ended");
@@ -50,9 +61,23 @@ const CHANGE_PRODUCT: Action = put_product("change", "Change")
     .inputs(&with(DISCONTINUED))
     .done("The product was changed. It applies to new orders.");
 
+const fn put_translation(slug: &'static str, label: &'static str) -> Action {
+    Action::new(slug, label, catalogue::PUT_PRODUCT_TRANSLATION)
+        .fixed(&[("redemption", "{}")])
+        .inputs(&TRANSLATION)
+}
+
+const TRANSLATION: [Input; 4] = [
+    Input::placeholder("language", "Language")
+        .hint("Such as de or pt-BR. Texts in this language are replaced."),
+    Input::field("description", "Description"),
+    Input::field("redemption.instructions", "Instructions"),
+    Input::field("redemption.terms", "Terms"),
+];
+
 /// The definition of a product after another input.
-const fn with(first: Input) -> [Input; 20] {
-    let mut inputs = [first; 20];
+const fn with(first: Input) -> [Input; 29] {
+    let mut inputs = [first; 29];
     let mut index = 0;
     while index < PRODUCT.len() {
         inputs[index + 1] = PRODUCT[index];
@@ -98,15 +123,33 @@ pub(super) static PAGES: [Page; 3] = [
                 col("Least validity in days", "min_validity_days"),
                 col("Low stock at", "low_stock_at"),
                 col("Discontinued", "discontinued"),
+                col("Language", "content.language"),
+                col("Description", "content.description"),
                 col("Instructions", "redemption.instructions"),
                 col("Terms", "redemption.terms"),
+                col("Images", "content.images"),
+                col("Barcode", "content.barcode_format"),
+                col("Balance check", "content.balance_check_url"),
+                col("Support", "content.support_email content.support_phone content.support_url"),
                 col("Changed", "updated_at"),
             ], &[
+                Section::new("Texts in other languages", Source::Field("translations"), &[
+                    col("Language", "language"),
+                    col("Description", "description"),
+                    col("Instructions", "redemption.instructions"),
+                    col("Terms", "redemption.terms"),
+                ], "The texts exist in one language.").row_actions(&[
+                    put_translation("translation", "Change").done("The texts were changed."),
+                    Action::new("delete-translation", "Delete", catalogue::DELETE_PRODUCT_TRANSLATION)
+                        .dangerous()
+                        .done("The texts were deleted."),
+                ]),
                 Section::list("Stock", target(stock::LIST_STOCK).query("product_id={product_id}&limit=50"), "/stock?product_id={product_id}", "No voucher was imported."),
                 Section::list("Stock by expiry", target(stock::LIST_STOCK_EXPIRIES).query("product_id={product_id}&limit=24"), "/expiries?product_id={product_id}", "No voucher is available."),
                 audit_of("subject={product_id}&limit=10", "/audit?subject={product_id}"),
             ])).actions(&[
             CHANGE_PRODUCT,
+            put_translation("translate", "Translate").done("The texts were saved."),
             Action::by_query("import", "Import vouchers", stock::IMPORT_STOCK, "product_id={product_id}&denomination={denomination}&batch={batch}")
             .inputs(&[
                 Input::placeholder("denomination", "Denomination").hint("Such as 25.00."),

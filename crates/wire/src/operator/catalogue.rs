@@ -10,8 +10,9 @@ use crate::filter::NoFilter;
 use crate::operation::{Page, operations};
 use crate::operator::categories::CategoryRequest;
 use crate::operator::operation::SecondOperator::Never;
-use crate::operator::operation::{Operation, OperatorAccess, get, put};
+use crate::operator::operation::{Operation, OperatorAccess, delete, get, put};
 use crate::operator::products::ProductRequest;
+use crate::operator::products::content::ProductTranslationRequest;
 
 operations! {
     OperatorAccess;
@@ -41,4 +42,20 @@ operations! {
         get("/products/{product_id}", Role::Viewer, "getProduct", "Get a product").errors(&[Code::ProductNotFound]);
     PUT_PRODUCT: Operation<ProductRequest, Product> =
         put("/products/{product_id}", Role::Admin, Never, "putProduct", "Create or replace a product");
+    PUT_PRODUCT_TRANSLATION: Operation<ProductTranslationRequest, Product> = put(
+        "/products/{product_id}/translations/{language}",
+        Role::Admin,
+        Never,
+        "putProductTranslation",
+        "Create or replace the texts of a product in a language",
+    )
+            .errors(&[Code::ProductNotFound]);
+    DELETE_PRODUCT_TRANSLATION: Operation<(), ()> = delete(
+        "/products/{product_id}/translations/{language}",
+        Role::Admin,
+        Never,
+        "deleteProductTranslation",
+        "Delete the texts of a product in a language",
+    )
+            .errors(&[Code::ProductNotFound]);
 }

@@ -1,22 +1,24 @@
 //! Product definition of `PUT /products/{product_id}`; reports the errors of all fields at once.
 
 mod arguments;
+pub mod content;
 mod denominations;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_domain::arguments::enum_parser;
-use vouchsafe_domain::bounds::{Count, List, Text};
+use vouchsafe_domain::bounds::{Count, List};
 use vouchsafe_domain::catalogue::Catalogue;
+use vouchsafe_domain::expiry_policy::{ExpiryKind, ExpiryPolicy, expiry_value_schema};
 use vouchsafe_domain::iso_date;
 use vouchsafe_domain::money::{AmountText, Currency};
 use vouchsafe_domain::product::{
-    ApprovalPolicy, CodeCase, CodeIdentity, ExpiryKind, ExpiryPolicy, Product, ProductId, Redemption,
-    SupplyRoute, expiry_value_schema, parse_slug,
+    ApprovalPolicy, CodeCase, CodeIdentity, Product, ProductId, SupplyRoute, parse_slug,
 };
 use vouchsafe_domain::text_schema::Country;
 
+use self::content::{ProductContentRequest, RedemptionRequest};
 use self::denominations::{DenominationRangeRequest, parse_denominations};
 use super::text::{Brand, Name};
 use crate::error_body::{ErrorDetail, InvalidRequest};
@@ -32,11 +34,8 @@ const MAX_COUNTRIES: usize = 300;
 
 type Countries = List<Country, 0, MAX_COUNTRIES>;
 
-/// Characters: a few printed pages.
-const MAX_REDEMPTION_TEXT: usize = 20_000;
-
 /// A century; longer is a mistake.
-const MAX_MONTHS: u64 = 1_200;
+const MAX_MONTHS: u32 = 1_200;
 
 /// Ten years.
 const MAX_VALIDITY_DAYS: u16 = 3_650;
@@ -116,6 +115,11 @@ pub struct ProductRequest {
     #[schema(value_type = RedemptionRequest)]
     #[command(flatten)]
     redemption: JsonObject<RedemptionRequest>,
+    /// What partners show of the product.
+    #[serde(default)]
+    #[schema(value_type = ProductContentRequest)]
+    #[command(flatten)]
+    content: JsonObject<ProductContentRequest>,
     /// Source of vouchers when stock is short.
     #[serde(deserialize_with = "json::enum_value")]
     #[arg(long, default_value = "stock", value_parser = enum_parser::<SupplyRoute>())]
@@ -171,28 +175,20 @@ pub struct ProductRequest {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ExpiryPolicyRequest {
-    /// Kind of policy; decides the meaning of `value`.
+    /// Kind of policy.
     #[serde(rename = "type", deserialize_with = "json::enum_value")]
     kind: ExpiryKind,
+    /// The last valid day; only for `FIXED_DATE`.
     #[serde(default)]
+    #[schema(format = Date)]
+    expires_on: Option<String>,
+    /// Months of validity; only for `MONTHS_FROM_ISSUE`.
+    #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
+    #[schema(value_type = Option<Count<1, { MAX_MONTHS }>>)]
+    valid_months: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = expiry_value_schema)]
     value: Option<serde_json::Value>,
-}
-
-/// Information for the holder of a voucher.
-#[derive(Debug, Serialize, Deserialize, ToSchema, clap::Args)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RedemptionRequest {
-    /// How to redeem the voucher.
-    #[serde(default)]
-    #[schema(value_type = Text<0, { MAX_REDEMPTION_TEXT }>)]
-    #[arg(long, default_value = "")]
-    instructions: String,
-    /// Terms of redemption.
-    #[serde(default)]
-    #[schema(value_type = Text<0, { MAX_REDEMPTION_TEXT }>)]
-    #[arg(long, default_value = "")]
-    terms: String,
 }
 
 #[derive(Default)]
@@ -236,9 +232,14 @@ impl ProductRequest {
         if self.denominations.is_empty() && self.denomination_range.is_none() {
             errors.add("denominations", "expected at least one, or a denomination_range");
         }
-        let policy = errors.or_none("expiry_policy.value", self.expiry_policy.0.parse());
-        let JsonObject(redemption) = self.redemption;
-        check_redemption_texts(&redemption, &mut errors);
+        let policy = self.expiry_policy.0.parse();
+        let policy = policy
+            .map_err(|(field, message)| errors.add(format!("expiry_policy.{field}"), message))
+            .ok();
+        let JsonObject(content) = self.content;
+        let content = errors
+            .or_none("content.images", content.into_content())
+            .unwrap_or_default();
         let low_stock_at = self.low_stock_at.unwrap_or(DEFAULT_LOW_STOCK_AT);
         if low_stock_at > MAX_LOW_STOCK_AT {
             errors.add("low_stock_at", format!("expected at most {MAX_LOW_STOCK_AT}"));
@@ -267,10 +268,10 @@ impl ProductRequest {
             denominations,
             denomination_range: range,
             expiry_policy,
-            redemption: Redemption {
-                instructions: redemption.instructions,
-                terms: redemption.terms,
-            },
+            redemption: self.redemption.0.into(),
+            content,
+            // They have an operation of their own: what is stored stays.
+            translations: Vec::new(),
             route: self.route,
             approval: self.approval,
             returnable: self.returnable,
@@ -298,45 +299,59 @@ fn check_countries(mut countries: Vec<String>, errors: &mut FieldErrors) -> Vec<
 }
 
 impl ExpiryPolicyRequest {
-    fn parse(self) -> Result<ExpiryPolicy, String> {
-        // A number is stored without its zero fraction.
-        let value = self.value.filter(|value| !value.is_null());
-        let value = value.map(|value| vouchsafe_domain::whole_number::of(&value).map_or(value, Into::into));
-        let right = match (self.kind, &value) {
-            (ExpiryKind::None, value) => value.is_none(),
-            (ExpiryKind::FixedDate, value) => {
-                let day = value.as_ref().and_then(serde_json::Value::as_str);
-                day.and_then(iso_date::parse_date).is_some()
-            }
-            (ExpiryKind::MonthsFromIssue, value) => {
-                let months = value.as_ref().and_then(serde_json::Value::as_u64);
-                months.is_some_and(|months| (1..=MAX_MONTHS).contains(&months))
-            }
+    /// The policy, or the field that is wrong and what it must be.
+    fn parse(self) -> Result<ExpiryPolicy, (&'static str, String)> {
+        let stated = (self.expires_on, self.valid_months);
+        let Some(value) = self.value.filter(|value| !value.is_null()) else {
+            return check_policy(self.kind, stated);
         };
-        if right {
-            return Ok(ExpiryPolicy {
-                kind: self.kind,
-                value,
-            });
+        let months = vouchsafe_domain::whole_number::of(&value);
+        let months = months.map(|months| u32::try_from(months).unwrap_or(u32::MAX));
+        let earlier = (value.as_str().map(str::to_owned), months);
+        if earlier == (None, None) || (stated != (None, None) && stated != earlier) {
+            return Err((
+                "value",
+                "expected a day or a number of months, as in `expires_on` or `valid_months`".to_owned(),
+            ));
         }
-        Err(match self.kind {
-            ExpiryKind::None => "expected no value, because these vouchers never expire".to_owned(),
-            ExpiryKind::FixedDate => "expected a date as YYYY-MM-DD".to_owned(),
-            ExpiryKind::MonthsFromIssue => format!("expected a number of months, 1 to {MAX_MONTHS}"),
-        })
+        check_policy(self.kind, earlier).map_err(|(_, message)| ("value", message))
     }
 }
 
-fn check_redemption_texts(redemption: &RedemptionRequest, errors: &mut FieldErrors) {
-    for (field, text) in [
-        ("instructions", &redemption.instructions),
-        ("terms", &redemption.terms),
-    ] {
-        if text.chars().count() > MAX_REDEMPTION_TEXT {
-            errors.add(
-                format!("redemption.{field}"),
-                format!("expected at most {MAX_REDEMPTION_TEXT} characters"),
-            );
+fn check_policy(
+    kind: ExpiryKind,
+    (expires_on, valid_months): (Option<String>, Option<u32>),
+) -> Result<ExpiryPolicy, (&'static str, String)> {
+    match (kind, expires_on, valid_months) {
+        (ExpiryKind::None, None, None) => Ok(ExpiryPolicy::NONE),
+        (ExpiryKind::None, day, _) => {
+            let field = if day.is_some() {
+                "expires_on"
+            } else {
+                "valid_months"
+            };
+            Err((
+                field,
+                "expected no value, because these vouchers never expire".to_owned(),
+            ))
+        }
+        (ExpiryKind::FixedDate, Some(day), None) if iso_date::parse_date(&day).is_some() => {
+            Ok(ExpiryPolicy::fixed_date(&day))
+        }
+        (ExpiryKind::FixedDate, _, None) => Err(("expires_on", "expected a date as YYYY-MM-DD".to_owned())),
+        (ExpiryKind::FixedDate, _, Some(_)) => Err((
+            "valid_months",
+            "expected no number of months, but a last valid day".to_owned(),
+        )),
+        (ExpiryKind::MonthsFromIssue, None, Some(months)) if (1..=MAX_MONTHS).contains(&months) => {
+            Ok(ExpiryPolicy::months_from_issue(months))
+        }
+        (ExpiryKind::MonthsFromIssue, None, _) => Err((
+            "valid_months",
+            format!("expected a number of months, 1 to {MAX_MONTHS}"),
+        )),
+        (ExpiryKind::MonthsFromIssue, Some(_), _) => {
+            Err(("expires_on", "expected no day, but a number of months".to_owned()))
         }
     }
 }

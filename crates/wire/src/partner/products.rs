@@ -4,10 +4,12 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
+use vouchsafe_domain::expiry_policy::ExpiryPolicy;
+use vouchsafe_domain::language::{AcceptedLanguages, Language};
 use vouchsafe_domain::money::{Amount, Currency, Money};
-use vouchsafe_domain::product::{
-    DenominationRange, ExpiryPolicy, Product, ProductId, Redemption, Sku, SupplyRoute,
-};
+use vouchsafe_domain::product::content::{BarcodeFormat, Redemption};
+use vouchsafe_domain::product::{DenominationRange, Product, ProductId, Sku, SupplyRoute};
+use vouchsafe_domain::schema::HttpUrl;
 use vouchsafe_domain::stock::FreeVouchers;
 use vouchsafe_domain::text_schema::{Country, CountryFilter, CurrencyFilter, FilterText};
 
@@ -56,8 +58,26 @@ pub struct ProductBody<'a> {
     expiry_policy: &'a ExpiryPolicy,
     /// Availability of the best available denomination.
     availability: Availability,
+    /// Language of `description` and `redemption`: the best that `Accept-Language` asks for, else that of the
+    /// product.
+    pub language: &'a Language,
+    /// Languages in which the texts exist, that of the product first.
+    languages: Vec<&'a Language>,
+    /// What the product is. May be empty.
+    description: &'a str,
     /// Redemption instructions and terms for the voucher holder.
     redemption: &'a Redemption,
+    /// URLs of images, the most important one first.
+    #[schema(value_type = Vec<HttpUrl>)]
+    images: &'a [String],
+    /// Barcode in which a shop reads the code. Null if the code is typed in.
+    #[schema(required)]
+    barcode_format: Option<BarcodeFormat>,
+    /// Page on which a holder reads the balance of a voucher.
+    #[schema(required, value_type = Option<HttpUrl>)]
+    balance_check_url: Option<&'a str>,
+    /// Support of the brand for voucher holders.
+    support: SupportContact<'a>,
     /// When the product was last changed.
     #[serde(with = "vouchsafe_domain::timestamp")]
     updated_at: OffsetDateTime,
@@ -65,6 +85,18 @@ pub struct ProductBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     stock: Option<Vec<DenominationStock>>,
+}
+
+/// Support of a brand for voucher holders.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SupportContact)]
+struct SupportContact<'a> {
+    #[schema(required)]
+    email: Option<&'a str>,
+    #[schema(required)]
+    phone: Option<&'a str>,
+    #[schema(required, value_type = Option<HttpUrl>)]
+    url: Option<&'a str>,
 }
 
 /// Availability of a denomination.
@@ -131,7 +163,9 @@ impl ProductFilter {
 impl<'a> ProductBody<'a> {
     /// A product of the list, without the availability of its denominations.
     #[must_use]
-    pub fn of(product: &'a Product, free: &FreeVouchers) -> Self {
+    pub fn of(product: &'a Product, free: &FreeVouchers, accepted: &AcceptedLanguages) -> Self {
+        let texts = product.texts(accepted);
+        let content = &product.content;
         let best = denominations(product, free)
             .into_iter()
             .map(|d| availability(product, free_count(product, d, free)));
@@ -147,7 +181,18 @@ impl<'a> ProductBody<'a> {
             denomination_range: product.denomination_range,
             expiry_policy: &product.expiry_policy,
             availability: best.min().unwrap_or_else(|| availability(product, 0)),
-            redemption: &product.redemption,
+            language: texts.language,
+            languages: product.languages().collect(),
+            description: texts.description,
+            redemption: texts.redemption,
+            images: &content.images,
+            barcode_format: content.barcode_format,
+            balance_check_url: content.balance_check_url.as_deref(),
+            support: SupportContact {
+                email: content.support_email.as_deref(),
+                phone: content.support_phone.as_deref(),
+                url: content.support_url.as_deref(),
+            },
             updated_at: product.updated_at,
             stock: None,
         }
@@ -155,7 +200,7 @@ impl<'a> ProductBody<'a> {
 
     /// A product with the availability of its denominations.
     #[must_use]
-    pub fn with_stock(product: &'a Product, free: &FreeVouchers) -> Self {
+    pub fn with_stock(product: &'a Product, free: &FreeVouchers, accepted: &AcceptedLanguages) -> Self {
         let stock = denominations(product, free)
             .into_iter()
             .map(|denomination| DenominationStock {
@@ -164,7 +209,7 @@ impl<'a> ProductBody<'a> {
             });
         Self {
             stock: Some(stock.collect()),
-            ..Self::of(product, free)
+            ..Self::of(product, free, accepted)
         }
     }
 }

@@ -82,7 +82,12 @@ mod tests {
             "countries": ["US"], "denominations": ["25"],
             "denomination_range": { "min": "10", "max": "50", "step": "5" },
             "expiry_policy": { "type": "MONTHS_FROM_ISSUE", "expires_on": null, "valid_months": 12 },
-            "redemption": { "instructions": "", "terms": "" }, "route": "stock", "approval": "rule",
+            "redemption": { "instructions": "", "terms": "" },
+            "content": {
+                "language": "en", "description": "", "images": [], "barcode_format": null, "balance_check_url": null,
+                "support_email": null, "support_phone": null, "support_url": null,
+            },
+            "route": "stock", "approval": "rule",
             "returnable": false, "code_identity": "code", "code_case": null, "min_validity_days": 0, "low_stock_at": null, "discontinued": false,
         });
         assert_eq!(parse(line).unwrap(), json!([expected, null]));
