@@ -22,7 +22,7 @@ BEGIN
         partners, wallets, orders, payouts,
         categories, products, vendors, chunks, stock_totals, stock_imports, purchases,
         operators,
-        audit_exports,
+        audit_exports, sandbox_clocks,
         reconciliations, reconciled_days
     TO vouchsafe_service;
     -- Old codes are encrypted again under a newer data key.

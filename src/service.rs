@@ -14,6 +14,7 @@ use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_domain::partner::caps::PartnerCaps;
 use vouchsafe_domain::replication::Replication;
+use vouchsafe_domain::sandbox_clock::SandboxClocks;
 use vouchsafe_domain::sandbox_fault::SandboxFaults;
 use vouchsafe_domain::vendor::VendorNetwork;
 use vouchsafe_procurement::ProcurementService;
@@ -101,6 +102,8 @@ pub(crate) struct Service {
     pub(crate) certification: Option<Arc<Observer>>,
     /// Requested by partners in the sandbox; always empty in production.
     pub(crate) sandbox_faults: Arc<SandboxFaults>,
+    /// Advanced by partners in the sandbox; always empty in production.
+    pub(crate) sandbox_clocks: SandboxClocks,
 }
 
 impl Service {

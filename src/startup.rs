@@ -335,6 +335,7 @@ async fn build_service(
     let service = Service {
         replica,
         sandbox_faults: purchasing.sandbox_faults(),
+        sandbox_clocks: database::load_sandbox_clocks(settings.environment, &store).await?,
         procurement: Procurement::new(procurement, Arc::clone(&engine), Arc::clone(&purchasing) as _),
         purchasing,
         environment: settings.environment,

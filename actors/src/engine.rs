@@ -97,6 +97,11 @@ impl Engine {
         info!("the database may have lost commits: wallets, shelves and responses are read again");
     }
 
+    /// Drops the cached responses: those that are still valid are found in the store.
+    pub fn forget_responses(&self) {
+        self.keys.drop_responses();
+    }
+
     /// Whether commits can proceed; see [`Journal::can_commit`].
     #[must_use]
     pub fn can_commit(&self) -> bool {

@@ -103,6 +103,7 @@ mod restarts;
 mod restores;
 mod retry_after;
 mod routes;
+mod sandbox_clock;
 mod sandbox_faults;
 mod sandbox_orders;
 mod search;

@@ -100,7 +100,7 @@ async fn production_drops_no_response_and_observes_nothing() {
     let mut partner = add_certified_partner(&service, &mut operator).await;
     operator.top_up(&partner.partner_id, "USD", "100").await;
     let sale = Sale {
-        product_id: "sbx-lost-answer".to_owned(),
+        product_id: "sbx-lost-response".to_owned(),
         denomination: "25",
     };
     let category = json!({ "name": "Retail" });
@@ -140,6 +140,7 @@ async fn production_has_no_sandbox_routes() {
     let mut client = PartnerClient::new(&service.base_url(), credentials).unwrap();
     for path in [
         "faults",
+        "clock",
         "orders/ord_1/approve",
         "orders/ord_1/reject",
         "orders/ord_1/advance",

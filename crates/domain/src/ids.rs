@@ -161,6 +161,14 @@ macro_rules! timed {
 
 timed!(OrderId, AttemptId, ChangeRequestId);
 
+impl OrderId {
+    /// The time at which the order was accepted.
+    #[must_use]
+    pub fn accepted_at(self) -> OffsetDateTime {
+        time_of(self.0)
+    }
+}
+
 impl AttemptId {
     /// The time at which the attempt started.
     #[must_use]

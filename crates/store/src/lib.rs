@@ -46,6 +46,7 @@ mod replication;
 mod reserved_stock;
 mod revocation;
 mod rotation;
+mod sandbox_clocks;
 mod search;
 mod service_role;
 mod shared_limits;
@@ -102,6 +103,7 @@ pub use reencryption::{
 pub use replica::{MAX_REPLICA_LAG, Replica};
 pub use reserved_stock::Reservations;
 pub use rotation::{RotationOutcome, RotationRequest, RotationResult};
+pub use sandbox_clocks::{AdvancedClock, SandboxClockStore};
 pub use search::Search;
 pub use shared_limits::SharedLimits;
 pub use stock::{

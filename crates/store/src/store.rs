@@ -31,6 +31,7 @@ use super::quarantine::Quarantine;
 use super::reconciliation::{Drifts, Reconciliations};
 use super::reencryption::Reencryptions;
 use super::reserved_stock::Reservations;
+use super::sandbox_clocks::SandboxClockStore;
 use super::search::Search;
 use super::stock::Stock;
 use super::transactions::Transactions;
@@ -66,6 +67,7 @@ pub struct PgStore {
     pub reencryptions: Reencryptions,
     pub reservations: Reservations,
     pub responses: StoredResponses,
+    pub sandbox_clocks: SandboxClockStore,
     pub search: Search,
     pub stock: Stock,
     pub transactions: Transactions,
@@ -132,6 +134,7 @@ impl PgStore {
             reencryptions: Reencryptions(database.clone()),
             reservations: Reservations(database.clone()),
             responses: StoredResponses(database.clone()),
+            sandbox_clocks: SandboxClockStore(database.clone()),
             search: Search(database.clone()),
             stock: Stock(database.clone()),
             transactions: Transactions(database.clone()),

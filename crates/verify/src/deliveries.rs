@@ -58,12 +58,16 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     ),
     invariant!(
         "delivery.time",
-        "a delivery is retried for 24 hours, longer if replayed, and does not fail before",
+        "a delivery is retried for 24 hours by the clock of its partner, longer if replayed, and does not fail before",
         // Allows a minute of clock skew: each process uses its own clock.
         "SELECT format('delivery %s is %s: event %s, ends %s, written %s', d.delivery_id, d.state, d.event_at, d.give_up_at,
                        d.updated_at)
            FROM deliveries AS d
-          WHERE d.give_up_at < d.event_at + interval '24 hours'
+          WHERE d.give_up_at < d.event_at + interval '24 hours' - COALESCE((
+                    SELECT sum((a ->> 'seconds')::bigint)
+                      FROM sandbox_clocks AS c
+                     CROSS JOIN jsonb_array_elements(c.advances) AS a
+                     WHERE c.partner_id = d.partner_id AND (a ->> 'at')::timestamptz > d.event_at), 0) * interval '1 second'
              OR (d.replays > 0 AND d.give_up_at = d.event_at + interval '24 hours')
              OR (d.state = 'FAILED' AND d.updated_at < d.give_up_at - interval '1 minute')"
     ),

@@ -13,6 +13,7 @@ use vouchsafe_wire::error_code::Code;
 
 use crate::api::error::{ApiError, ErrorCode, keyed_request_error};
 use crate::api::middleware::authentication::auth_headers;
+use crate::api::partner::PartnerState;
 use crate::service::Service;
 
 /// The identity of a request with a key (contract §5).
@@ -25,8 +26,8 @@ pub(super) struct KeyedRequest {
 impl KeyedRequest {
     /// Reads the required `Idempotency-Key` header. `MISSING_IDEMPOTENCY_KEY` if it is absent,
     /// `INVALID_IDEMPOTENCY_KEY` if it is repeated or malformed.
-    pub(super) fn new(
-        service: &Service,
+    pub(super) async fn new(
+        service: &PartnerState,
         request: &HttpRequest,
         partner_id: PartnerId,
         scope: IdempotencyScope,
@@ -45,8 +46,13 @@ impl KeyedRequest {
             };
             ApiError::new(code, message)
         })?;
+        let key = key.hash_for(partner_id, scope);
+        let advances = service.sandbox_clocks.of(partner_id);
+        if !advances.is_empty() {
+            service.store.sandbox_clocks.expire_key(key, advances).await?;
+        }
         Ok(Self {
-            key: key.hash_for(partner_id, scope),
+            key,
             fingerprint: service.keyring.vault().fingerprints().fingerprint(
                 request.method().as_str(),
                 request.path(),

@@ -28,7 +28,7 @@ use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::service::Service;
 
 pub(super) async fn request(
-    service: web::Data<Service>,
+    service: web::Data<PartnerState>,
     request: HttpRequest,
     signed: VerifiedRequest<General>,
 ) -> ApiResult {
@@ -39,7 +39,8 @@ pub(super) async fn request(
         partner_id,
         IdempotencyScope::RequestPayout,
         &signed.body,
-    )?;
+    )
+    .await?;
     let payout_request = match request::parse(&signed.body) {
         Ok(payout_request) => payout_request,
         Err(error) => {

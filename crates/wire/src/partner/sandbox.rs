@@ -1,5 +1,7 @@
 //! Operations and bodies of `/sandbox`: faults, and the next vouchers of the mock vendor.
 
+pub mod clock;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,7 @@ use vouchsafe_domain::sandbox_fault::{
     FaultKind, MAX_FAULT_COUNT, MAX_FAULT_DELAY, MAX_FAULT_TTL, SandboxFault,
 };
 
+use self::clock::{SandboxClockBody, SandboxClockRequest};
 use crate::error_body::InvalidRequest;
 use crate::error_code::Code;
 use crate::filter::NoFilter;
@@ -31,6 +34,8 @@ operations! {
     LIST_SANDBOX_FAULTS: Operation<NoFilter, Page<SandboxFaultBody>> =
         get("/sandbox/faults", ApiScope::Read, "listSandboxFaults", "List active faults");
     CLEAR_SANDBOX_FAULTS: Operation<(), ()> = delete("/sandbox/faults", ApiScope::Orders, "clearSandboxFaults", "End all faults");
+    ADVANCE_SANDBOX_CLOCK: Operation<SandboxClockRequest, SandboxClockBody> =
+        post("/sandbox/clock", ApiScope::Orders, "advanceSandboxClock", "Advance your clock");
     APPROVE_SANDBOX_ORDER: Operation<(), OrderBody<'static>> =
         post("/sandbox/orders/{order_id}/approve", ApiScope::Orders, "approveSandboxOrder", "Approve an order")
             .errors(&[Code::OrderNotAwaitingApproval]);
@@ -78,13 +83,13 @@ impl ToSchema for SandboxFaultRequest {
 struct FaultFields {
     /// Kind of fault. It replaces an earlier one of the same kind.
     fault: FaultKind,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
     #[schema(schema_with = count_schema)]
     count: Option<u32>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
     #[schema(schema_with = expiry_schema)]
     expires_in_seconds: Option<u32>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
     #[schema(schema_with = delay_schema)]
     delay_seconds: Option<u32>,
 }
@@ -109,7 +114,7 @@ pub struct SandboxFaultBody {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SandboxAdvanceRequest {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
     #[schema(schema_with = quantity_schema)]
     quantity: Option<u32>,
 }
@@ -236,10 +241,14 @@ mod tests {
         };
         let invalid = Err(Code::ValidationFailed);
         for (body, expected) in [
-            (r#"{"fault":"SLOW_RESPONSE"}"#, Ok(slow)),
+            (r#"{"fault":"SLOW_RESPONSE"}"#, Ok(slow.clone())),
             (
                 r#"{"fault":"LOST_RESPONSE","count":100,"expires_in_seconds":3600,"delay_seconds":null}"#,
                 Ok(lost),
+            ),
+            (
+                r#"{"fault":"SLOW_RESPONSE","count":1.0,"expires_in_seconds":600.0,"delay_seconds":5.0}"#,
+                Ok(slow.clone()),
             ),
             (r#"{"fault":"LOST_RESPONSE","count":0}"#, invalid.clone()),
             (r#"{"fault":"LOST_RESPONSE","count":101}"#, invalid.clone()),
@@ -264,6 +273,8 @@ mod tests {
             ("", Ok(1)),
             ("{}", Ok(1)),
             (r#"{"quantity":1000}"#, Ok(1_000)),
+            (r#"{"quantity":2.0}"#, Ok(2)),
+            (r#"{"quantity":2.5}"#, Err(Code::ValidationFailed)),
             (r#"{"quantity":0}"#, Err(Code::ValidationFailed)),
             (r#"{"quantity":1001}"#, Err(Code::ValidationFailed)),
         ] {

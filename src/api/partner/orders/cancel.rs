@@ -23,12 +23,14 @@ pub(in crate::api::partner) async fn cancel(
 ) -> ApiResult {
     let order_id = order_id.parse()?;
     let partner = &signed.caller.partner;
+    let advanced = service.sandbox_clocks.of(partner.partner_id);
+    let advanced = advanced.since(order_id.accepted_at());
     let command = CancelOrder {
         partner_id: partner.partner_id,
         order_id,
         reason: parse_reason(&signed.body)?,
         caps: partner.effective_caps(service.default_caps.as_ref()),
-        window: Duration::seconds(i64::from(partner.cancel_window_s)),
+        window: Duration::seconds(i64::from(partner.cancel_window_s)) - advanced,
     };
     let catalogue = service.catalogue.current();
     let returnable = |product_id: &_| {

@@ -34,7 +34,7 @@ use crate::api::request_outcome::{self, OrderAnswer, RequestOutcome};
 use crate::service::Service;
 
 pub(super) async fn place(
-    service: web::Data<Service>,
+    service: web::Data<PartnerState>,
     request: HttpRequest,
     signed: VerifiedRequest<Orders>,
 ) -> ApiResult {
@@ -46,7 +46,8 @@ pub(super) async fn place(
         partner_id,
         IdempotencyScope::PlaceOrder,
         &signed.body,
-    )?;
+    )
+    .await?;
     let order = match request::parse(&signed.body) {
         Ok(order) => order,
         Err(error) => {

@@ -1,6 +1,7 @@
 //! `/sandbox`: a partner plays operator, vendor and fault for its own orders. Sandbox only; in production
 //! these routes are 404.
 
+mod clock;
 mod faults;
 mod orders;
 
@@ -19,6 +20,7 @@ pub(super) fn endpoints() -> [Endpoint; sandbox::OPERATIONS.len()] {
         bind(sandbox::REQUEST_SANDBOX_FAULT, faults::put),
         bind_list(sandbox::LIST_SANDBOX_FAULTS, faults::list),
         bind(sandbox::CLEAR_SANDBOX_FAULTS, faults::clear),
+        bind(sandbox::ADVANCE_SANDBOX_CLOCK, clock::advance),
         bind(sandbox::APPROVE_SANDBOX_ORDER, orders::approve),
         bind(sandbox::REJECT_SANDBOX_ORDER, orders::reject),
         bind(sandbox::ADVANCE_SANDBOX_ORDER, orders::advance),
