@@ -115,6 +115,30 @@ async function headEqualsGet(url, paths) {
   for (const path of paths) assert.deepEqual(await answer(path, "HEAD"), await answer(path, "GET"), path);
 }
 
+// A key of the sandbox places an order from the page, and is neither stored nor taken by an address of another form.
+async function requestIsSignedInTheBrowser(browser, url) {
+  const { VOUCHSAFE_API_KEY: key, VOUCHSAFE_API_SECRET: secret } = process.env;
+  const fill = (values) => browser.run(`
+    const { elements } = document.getElementById("try");
+    for (const [name, value] of Object.entries(arguments[0])) elements[name].value = value`, values);
+  const outcome = "return document.getElementById('outcome').textContent";
+  await browser.open(`${url}/docs/try`);
+  await fill({ key, secret });
+  await browser.run(`
+    const { operation } = document.getElementById("try").elements;
+    operation.selectedIndex = [...operation.options].findIndex((option) => option.textContent === "POST /orders");
+    operation.dispatchEvent(new Event("change"))`);
+  await fill({ body: '{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}' });
+  await browser.click("#try button");
+  await browser.wait(`${outcome} === '201 Created'`);
+  assert.match(await browser.run("return document.getElementById('answer-body').textContent"), /"total_amount": 25\.00/);
+  assert.match(await browser.run("return document.getElementById('signed').textContent"), /^\d{10}POST\/api\/v1\/orders\{/);
+  assert.equal(await browser.run("return JSON.stringify([localStorage, sessionStorage]).includes(arguments[0])", secret), false);
+  await fill({ path: "//other.example/api/v1/orders" });
+  await browser.click("#try button");
+  await browser.wait(`${outcome}.startsWith('The path begins with')`);
+}
+
 export async function checkBehaviour(browser, url, paths) {
   await browser.view(VIEWS.light);
   await browser.open(`${url}/docs`);
@@ -126,6 +150,7 @@ export async function checkBehaviour(browser, url, paths) {
   await menuOpensAndCloses(browser);
   await browser.run("localStorage.clear()");
   await pageWorksWithoutScript(browser, url);
+  if (paths.includes("/docs/try")) await requestIsSignedInTheBrowser(browser, url);
   const files = ["/favicon.ico", "/docs/tokens.css", "/docs/style.css", "/docs/script.js", "/docs/search.json", "/docs/nowhere", "/openapi.json"];
   await headEqualsGet(url, [...files, ...paths]);
 }

@@ -76,6 +76,40 @@ const JAVA: Syntax = Syntax {
     ..PLAIN
 };
 
+const PHP: Syntax = Syntax {
+    comments: &["//"],
+    strings: &["'", "\""],
+    keywords: &[
+        "as", "bool", "echo", "else", "exit", "false", "foreach", "function", "if", "int", "null", "require",
+        "return", "string", "true",
+    ],
+    has_block_comments: true,
+    has_variables: true,
+    ..PLAIN
+};
+
+const GO: Syntax = Syntax {
+    comments: &["//"],
+    strings: &["`", "\""],
+    keywords: &[
+        "defer", "else", "false", "for", "func", "if", "import", "nil", "package", "range", "return", "true",
+        "var",
+    ],
+    has_block_comments: true,
+    ..PLAIN
+};
+
+const CSHARP: Syntax = Syntax {
+    comments: &["//"],
+    strings: &["\"\"\"", "\""],
+    keywords: &[
+        "await", "bool", "byte", "class", "else", "false", "foreach", "if", "int", "long", "new", "null",
+        "out", "public", "return", "static", "string", "true", "using", "var", "void",
+    ],
+    has_block_comments: true,
+    ..PLAIN
+};
+
 const RUST: Syntax = Syntax {
     comments: &["//"],
     strings: &["\""],
@@ -103,6 +137,9 @@ fn syntax(language: &str) -> &'static Syntax {
         "python" => &PYTHON,
         "js" => &JAVASCRIPT,
         "java" => &JAVA,
+        "php" => &PHP,
+        "go" => &GO,
+        "csharp" => &CSHARP,
         "rust" => &RUST,
         "lua" => &LUA,
         _ => &PLAIN,
@@ -249,8 +286,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tokens_join_to_the_code(code in "[a-z0-9\"'`\\\\#$/*\\n ä-]{0,40}", language in 0..8_usize) {
-            let language = ["sh", "json", "python", "js", "java", "rust", "lua", "text"][language];
+        fn tokens_join_to_the_code(code in "[a-z0-9\"'`\\\\#$/*\\n ä-]{0,40}", language in 0..11_usize) {
+            let language = ["sh", "json", "python", "js", "java", "php", "go", "csharp", "rust", "lua", "text"][language];
             let tokens = Tokens { syntax: syntax(language), rest: &code, previous: None };
             let joined: String = tokens.map(|(_, text)| text).collect();
             prop_assert_eq!(joined, code);

@@ -46,11 +46,14 @@ pub const PAGES: [(&str, &str, &str); 17] = partner_docs! {
 };
 
 /// Files served verbatim, besides the style sheet: path, content type, content.
-pub const FILES: [(&str, &str, &str); 16] = partner_docs! {
+pub const FILES: [(&str, &str, &str); 22] = partner_docs! {
     "signers/sign.sh" TEXT;
     "signers/sign.py" TEXT;
     "signers/sign.mjs" TEXT;
     "signers/Sign.java" TEXT;
+    "signers/sign.php" TEXT;
+    "signers/sign.go" TEXT;
+    "signers/Sign.cs" TEXT;
     "signers/sign.rs" TEXT;
     "signers/k6.js" TEXT;
     "signers/wrk.lua" TEXT;
@@ -59,6 +62,9 @@ pub const FILES: [(&str, &str, &str); 16] = partner_docs! {
     "receivers/verify.py" TEXT;
     "receivers/verify.mjs" TEXT;
     "receivers/Verify.java" TEXT;
+    "receivers/verify.php" TEXT;
+    "receivers/verify.go" TEXT;
+    "receivers/Verify.cs" TEXT;
     "receivers/verify.rs" TEXT;
     "receivers/receive.py" TEXT;
     "receivers/vectors.json" JSON;
@@ -66,11 +72,12 @@ pub const FILES: [(&str, &str, &str); 16] = partner_docs! {
 };
 
 /// The assets of the pages, files like [`FILES`].
-pub const ASSETS: [(&str, &str, &str); 5] = [
+pub const ASSETS: [(&str, &str, &str); 6] = [
     ("tokens.css", CSS, vouchsafe_ui::DESIGN_TOKENS),
     ("style.css", CSS, include_str!("style.css")),
     ("search.js", JAVASCRIPT, include_str!("search.js")),
     ("script.js", JAVASCRIPT, include_str!("script.js")),
+    ("try.js", JAVASCRIPT, include_str!("try.js")),
     (FAVICON, SVG, include_str!("favicon.svg")),
 ];
 

@@ -8,6 +8,7 @@ mod document;
 mod events;
 mod samples;
 mod schema;
+mod try_it;
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -46,6 +47,7 @@ pub(super) fn pages(document: &Value, links: &CodeLinks) -> Vec<Page> {
         content: overview(&document, &operations, &tags),
         ..Page::default()
     }];
+    pages.extend(try_it::page(&document));
     for tag in &tags {
         let of_tag = operations_of_tag(&operations, tag.name);
         pages.extend(of_tag.map(|operation| endpoint(&document, operation)));

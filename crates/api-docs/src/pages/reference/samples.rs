@@ -1,5 +1,12 @@
 //! Sample requests of an endpoint: `curl`, and the languages of the signers in `docs/partner/signers`.
 
+mod csharp;
+mod go;
+mod java;
+mod javascript;
+mod php;
+mod python;
+
 use maud::{Markup, html};
 
 use vouchsafe_security::framing::API_PREFIX;
@@ -21,23 +28,20 @@ enum Authentication {
 }
 
 /// A request with example values.
-struct Sample {
-    method: String,
+pub(super) struct Sample {
+    pub(super) method: String,
     /// The whole path, as it is signed.
-    path: String,
+    pub(super) path: String,
     authentication: Authentication,
-    is_idempotent: bool,
+    pub(super) is_idempotent: bool,
     /// Media type and body.
-    body: Option<(String, String)>,
+    pub(super) body: Option<(String, String)>,
 }
 
 /// Renders the request in each language.
 pub(super) fn request(document: &Document<'_>, operation: &Operation<'_>) -> Markup {
     let sample = Sample::new(document, operation);
-    let has_all_languages = matches!(
-        sample.authentication,
-        Authentication::Partner | Authentication::Signed
-    );
+    let has_all_languages = sample.is_of_partner();
     let tab = |(language, code): (&str, String)| Tab {
         language: language.to_owned(),
         caption: Markup::default(),
@@ -48,6 +52,9 @@ pub(super) fn request(document: &Document<'_>, operation: &Operation<'_>) -> Mar
         ("python", sample.python()),
         ("js", sample.javascript()),
         ("java", sample.java()),
+        ("php", sample.php()),
+        ("go", sample.go()),
+        ("csharp", sample.csharp()),
     ];
     html! {
         @if has_all_languages {
@@ -63,7 +70,7 @@ pub(super) fn request(document: &Document<'_>, operation: &Operation<'_>) -> Mar
 }
 
 impl Sample {
-    fn new(document: &Document<'_>, operation: &Operation<'_>) -> Self {
+    pub(super) fn new(document: &Document<'_>, operation: &Operation<'_>) -> Self {
         let parameters = document.parameters(operation);
         let mut path = format!("{}{}", operation.server, operation.path);
         let mut query = Vec::new();
@@ -100,8 +107,20 @@ impl Sample {
         }
     }
 
+    /// Whether the request has the key of a partner.
+    pub(super) fn is_of_partner(&self) -> bool {
+        matches!(
+            self.authentication,
+            Authentication::Partner | Authentication::Signed
+        )
+    }
+
+    pub(super) fn is_signed(&self) -> bool {
+        self.authentication == Authentication::Signed
+    }
+
     /// The path below the base URL.
-    fn relative_path(&self) -> &str {
+    pub(super) fn relative_path(&self) -> &str {
         self.path.strip_prefix(API_PREFIX).unwrap_or(&self.path)
     }
 
@@ -159,164 +178,6 @@ impl Sample {
             .copied()
             .filter(|(name, _)| is_sent(name))
             .collect()
-    }
-
-    fn python(&self) -> String {
-        let headers = self.headers(&[
-            ("X-API-Key", "os.environ[\"VOUCHSAFE_API_KEY\"]"),
-            ("X-API-Secret", "secret"),
-            ("X-Timestamp", "timestamp"),
-            ("X-Signature", "sign(secret, timestamp, method, path, body)"),
-            ("Idempotency-Key", "str(uuid.uuid4())"),
-            ("Content-Type", "\"application/json\""),
-        ]);
-        let headers: String = headers
-            .iter()
-            .map(|(name, value)| format!("    \"{name}\": {value},\n"))
-            .collect();
-        let is_signed = self.authentication == Authentication::Signed;
-        let imports = [
-            ("import os\n", true),
-            ("import time\n", is_signed),
-            ("import urllib.request\n", true),
-            ("import uuid\n", self.is_idempotent),
-            ("\nfrom sign import sign\n", is_signed),
-        ];
-        let imports: String = imports
-            .iter()
-            .filter(|(_, is_used)| *is_used)
-            .map(|(line, _)| *line)
-            .collect();
-        let body = self
-            .body
-            .as_ref()
-            .map_or_else(|| "b\"\"".to_owned(), |(_, body)| format!("b\"\"\"{body}\"\"\""));
-        let timestamp = if is_signed {
-            "timestamp = str(int(time.time()))\n"
-        } else {
-            ""
-        };
-        let data = if self.body.is_some() { "body" } else { "None" };
-        let body = if is_signed {
-            format!("body = {body}\n")
-        } else {
-            String::new()
-        };
-        format!(
-            "{imports}\nsecret = os.environ[\"VOUCHSAFE_API_SECRET\"]\n{timestamp}method, path = \"{}\", \
-             \"{}\"\n{body}headers = {{\n{headers}}}\nurl = \
-             os.environ[\"VOUCHSAFE_BASE_URL\"].removesuffix(\"{API_PREFIX}\") + path\nrequest = \
-             urllib.request.Request(url, {data}, headers, \
-             method=method)\nprint(urllib.request.urlopen(request).read().decode())\n",
-            self.method, self.path,
-        )
-    }
-
-    fn javascript(&self) -> String {
-        let headers = self.headers(&[
-            ("X-API-Key", "env.VOUCHSAFE_API_KEY"),
-            ("X-API-Secret", "secret"),
-            ("X-Timestamp", "timestamp"),
-            ("X-Signature", "sign(secret, timestamp, method, path, body)"),
-            ("Idempotency-Key", "crypto.randomUUID()"),
-            ("Content-Type", "\"application/json\""),
-        ]);
-        let headers: String = headers
-            .iter()
-            .map(|(name, value)| format!("  \"{name}\": {value},\n"))
-            .collect();
-        let is_signed = self.authentication == Authentication::Signed;
-        let import = if is_signed {
-            "import { sign } from \"./sign.mjs\";\n"
-        } else {
-            ""
-        };
-        let timestamp = if is_signed {
-            "const timestamp = String(Math.floor(Date.now() / 1000));\n"
-        } else {
-            ""
-        };
-        let body = match &self.body {
-            Some((_, body)) => format!("const body = JSON.stringify({body});\n"),
-            None if is_signed => "const body = \"\";\n".to_owned(),
-            None => String::new(),
-        };
-        let sent = if self.body.is_some() { ", body" } else { "" };
-        format!(
-            "import {{ env }} from \"node:process\";\n{import}\nconst secret = \
-             env.VOUCHSAFE_API_SECRET;\n{timestamp}const [method, path] = [\"{}\", \"{}\"];\n{body}const \
-             headers = {{\n{headers}}};\nconst url = env.VOUCHSAFE_BASE_URL.replace(/\\{API_PREFIX}$/, \
-             \"\") + path;\nconst response = await fetch(url, {{ method, headers{sent} \
-             }});\nconsole.log(response.status, await response.text());\n",
-            self.method, self.path,
-        )
-        .replace(
-            &format!("/\\{API_PREFIX}$/"),
-            &format!("/{}$/", API_PREFIX.replace('/', "\\/")),
-        )
-    }
-
-    fn java(&self) -> String {
-        let headers = self.headers(&[
-            ("X-API-Key", "System.getenv(\"VOUCHSAFE_API_KEY\")"),
-            ("X-API-Secret", "secret"),
-            ("X-Timestamp", "timestamp"),
-            (
-                "X-Signature",
-                "Sign.sign(secret, timestamp, method, path, body.getBytes(UTF_8))",
-            ),
-            ("Idempotency-Key", "UUID.randomUUID().toString()"),
-            ("Content-Type", "\"application/json\""),
-        ]);
-        let headers: String = headers
-            .iter()
-            .map(|(name, value)| format!("    .header(\"{name}\", {value})\n"))
-            .collect();
-        let is_signed = self.authentication == Authentication::Signed;
-        let imports = [
-            ("import java.net.URI;\n", true),
-            ("import java.net.http.HttpClient;\n", true),
-            ("import java.net.http.HttpRequest;\n", true),
-            ("import java.net.http.HttpRequest.BodyPublishers;\n", true),
-            ("import java.net.http.HttpResponse.BodyHandlers;\n", true),
-            ("import java.util.UUID;\n", self.is_idempotent),
-            (
-                "\nimport static java.nio.charset.StandardCharsets.UTF_8;\n",
-                is_signed,
-            ),
-        ];
-        let imports: String = imports
-            .iter()
-            .filter(|(_, is_used)| *is_used)
-            .map(|(line, _)| *line)
-            .collect();
-        let timestamp = if is_signed {
-            "var timestamp = String.valueOf(System.currentTimeMillis() / 1000);\n"
-        } else {
-            ""
-        };
-        let body = match &self.body {
-            Some((_, body)) => format!("\"\"\"\n    {}\"\"\"", body.replace('\n', "\n    ")),
-            None => "\"\"".to_owned(),
-        };
-        let statements = format!(
-            "var secret = System.getenv(\"VOUCHSAFE_API_SECRET\");\n{timestamp}var method = \"{}\";\nvar \
-             path = \"{}\";\nvar body = {body};\nvar base = \
-             System.getenv(\"VOUCHSAFE_BASE_URL\").replaceFirst(\"{API_PREFIX}$\", \"\");\nvar request = \
-             HttpRequest.newBuilder(URI.create(base + path))\n{headers}    .method(method, \
-             BodyPublishers.ofString(body))\n    .build();\nvar response = \
-             HttpClient.newHttpClient().send(request, \
-             BodyHandlers.ofString());\nSystem.out.println(response.body());\n",
-            self.method, self.path,
-        );
-        let statements: String = statements
-            .lines()
-            .map(|line| format!("        {line}\n"))
-            .collect();
-        format!(
-            "{imports}\npublic class Example {{\n    public static void main(String[] args) throws \
-             Exception {{\n{statements}    }}\n}}\n"
-        )
     }
 }
 
