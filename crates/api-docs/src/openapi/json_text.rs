@@ -2,9 +2,11 @@
 
 use std::io;
 
-use serde::Serialize as _;
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
+
+use super::wire_order::WireOrder;
 
 /// Decimals of most currencies. The numbers with a fraction in our examples are amounts.
 const DECIMALS: usize = 2;
@@ -42,17 +44,17 @@ impl<F: Formatter> Formatter for AmountFormatter<F> {
     }
 }
 
-/// Prints the value in one line.
-pub fn compact(value: &Value) -> String {
-    print(value, CompactFormatter)
+/// Prints a document in one line.
+pub fn compact(document: &Value) -> String {
+    print(&WireOrder::of_document(document), CompactFormatter)
 }
 
-/// Prints the value in lines.
-pub fn pretty(value: &Value) -> String {
+/// Prints a value in lines.
+pub fn pretty(value: &impl Serialize) -> String {
     print(value, PrettyFormatter::new())
 }
 
-fn print(value: &Value, formatter: impl Formatter) -> String {
+fn print(value: &impl Serialize, formatter: impl Formatter) -> String {
     let mut text = Vec::new();
     let mut serializer = Serializer::with_formatter(&mut text, AmountFormatter(formatter));
     // Writing to memory does not fail, and the keys of a JSON value are text.

@@ -14,6 +14,7 @@ mod references;
 mod response;
 mod schemas;
 mod webhook;
+pub mod wire_order;
 
 use serde_json::Value;
 use utoipa::openapi::security::SecurityScheme;

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::document::{Document, Response, entries, items, text};
 use super::{Entry, entry_section, schema};
 use crate::openapi::json_text;
+use crate::openapi::wire_order::WireOrder;
 use crate::pages::code;
 use crate::pages::layout::{breakable, heading};
 use crate::pages::markdown::anchor_of;
@@ -63,15 +64,20 @@ pub(super) fn response_example(document: &Document<'_>, response: &Response<'_>)
     html! {
         @for example in entries(&response.value["content"]).filter_map(|(_, content)| example(document, content)) {
             h2 { "Response " (response.status) }
-            (json_block(example))
+            (example_block(&example))
         }
     }
 }
 
 /// Renders an example.
-pub(super) fn json_block(example: &Value) -> Markup {
-    let language = if example.is_string() { "text" } else { "json" };
-    code::block(language, &Markup::default(), &plain_or_json(example))
+pub(super) fn example_block(example: &Example) -> Markup {
+    code::block(example.language, &Markup::default(), &example.text)
+}
+
+/// The text of an example, and the language to highlight it in.
+pub(super) struct Example {
+    language: &'static str,
+    pub(super) text: String,
 }
 
 /// Renders responses as a table: a row for each error code, or one for a response without codes.
@@ -145,20 +151,28 @@ pub(super) fn headers(document: &Document<'_>, responses: &[Response<'_>]) -> Ma
     entry_section("Response headers", list)
 }
 
-/// The first example of a body, or else that of its schema.
-pub(super) fn example<'a>(document: &Document<'a>, content: &'a Value) -> Option<&'a Value> {
+/// The first example of a body, or else that of its schema: text as it is, any other value as indented JSON.
+pub(super) fn example<'a>(document: &Document<'a>, content: &'a Value) -> Option<Example> {
     let named = entries(&content["examples"]).map(|(_, example)| &document.resolve(example)["value"]);
     let schema = document.resolve(&content["schema"]);
     let all = std::iter::once(&content["example"])
         .chain(named)
         .chain(items(&schema["examples"]))
         .chain([&schema["example"]]);
-    all.into_iter().find(|example| !example.is_null())
+    let found = all.into_iter().find(|example| !example.is_null())?;
+    Some(example_of(document, found, &content["schema"]))
 }
 
-/// Text as it is, any other value as indented JSON.
-pub(super) fn plain_or_json(example: &Value) -> String {
-    example
-        .as_str()
-        .map_or_else(|| json_text::pretty(example), ToOwned::to_owned)
+/// An example of a schema.
+pub(super) fn example_of<'a>(document: &Document<'a>, example: &'a Value, schema: &'a Value) -> Example {
+    match example.as_str() {
+        Some(text) => Example {
+            language: "text",
+            text: text.to_owned(),
+        },
+        None => Example {
+            language: "json",
+            text: json_text::pretty(&WireOrder::of_example(example, schema, document.root())),
+        },
+    }
 }

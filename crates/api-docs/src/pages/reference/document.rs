@@ -62,6 +62,11 @@ impl<'a> Document<'a> {
         self.links.get(code).map(String::as_str)
     }
 
+    /// The whole document.
+    pub(super) const fn root(&self) -> &'a Value {
+        self.root
+    }
+
     /// The value at a path such as `components/schemas`, or null.
     pub(super) fn get(&self, path: &str) -> &'a Value {
         self.root.pointer(&format!("/{path}")).unwrap_or(&Value::Null)

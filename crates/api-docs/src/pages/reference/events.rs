@@ -59,20 +59,22 @@ fn data(document: &Document<'_>, event: &Operation<'_>) -> Markup {
 fn examples(document: &Document<'_>, event: &Operation<'_>) -> Markup {
     let body = document.resolve(&event.value["requestBody"]);
     let contents = entries(&body["content"]);
-    let named: Vec<(&str, &Value)> = contents
-        .flat_map(|(_, content)| entries(&content["examples"]))
+    let named: Vec<(&str, &Value, &Value)> = contents
+        .flat_map(|(_, content)| {
+            entries(&content["examples"]).map(|(name, example)| (name, example, &content["schema"]))
+        })
         .collect();
     html! {
         @if named.is_empty() {
             @for example in entries(&body["content"]).filter_map(|(_, content)| body::example(document, content)) {
                 h2 { "Payload" }
-                (body::json_block(example))
+                (body::example_block(&example))
             }
         }
-        @for (name, example) in named {
+        @for (name, example, schema) in named {
             @let example = document.resolve(example);
             h2 { (example["summary"].as_str().unwrap_or(name)) }
-            (body::json_block(&example["value"]))
+            (body::example_block(&body::example_of(document, &example["value"], schema)))
         }
     }
 }

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 
 use vouchsafe_security::framing::API_PREFIX;
 
-use super::body::{example, plain_or_json};
+use super::body::{example, example_of};
 use super::document::{Document, Operation, entries, items, text};
 use crate::pages::code::{self, Tab};
 
@@ -79,7 +79,10 @@ impl Sample {
             let schema = document.resolve(&parameter["schema"]);
             let values = items(&schema["examples"]).chain([&schema["example"], &parameter["example"]]);
             let value = values.into_iter().find(|value| !value.is_null());
-            let value = value.map_or_else(|| name.to_uppercase(), plain_or_json);
+            let value = value.map_or_else(
+                || name.to_uppercase(),
+                |value| example_of(document, value, schema).text,
+            );
             match text(parameter, "in") {
                 "path" => path = path.replace(&format!("{{{name}}}"), &value),
                 "query" if parameter["required"] == true => query.push(format!("{name}={value}")),
@@ -94,7 +97,7 @@ impl Sample {
             .next()
             .and_then(|(media_type, content)| {
                 let example = example(document, content)?;
-                Some((media_type.to_owned(), plain_or_json(example)))
+                Some((media_type.to_owned(), example.text))
             });
         Self {
             method: operation.method.to_uppercase(),

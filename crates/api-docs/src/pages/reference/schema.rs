@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::document::{Document, entries, items, text};
 use super::{Entry, ROOT, entry_list};
+use crate::openapi::wire_order::names;
 use crate::pages::layout::href;
 use crate::pages::page::Page;
 
@@ -187,7 +188,13 @@ fn collect_rows<'a>(
     if schema["items"].is_object() {
         collect_rows(document, &schema["items"], &format!("{prefix}[]"), left - 1, rows);
     }
-    for (name, field) in entries(&schema["properties"]) {
+    let properties = schema["properties"].as_object().into_iter();
+    let properties = properties.flat_map(|fields| {
+        names(fields, schema, &Value::Null)
+            .into_iter()
+            .map(|name| (name, &fields[name]))
+    });
+    for (name, field) in properties {
         let name = match prefix {
             "" => name.to_owned(),
             prefix => format!("{prefix}.{name}"),
