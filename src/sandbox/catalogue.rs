@@ -286,9 +286,9 @@ impl ProductSeed {
         }
         Ok(Some(Translation {
             language: "de".parse()?,
-            description: "Ein Gutschein für Tests.".to_owned(),
+            description: "Gutschein für Tests.".to_owned(),
             redemption: Redemption {
-                instructions: "Ein Gutschein der Sandbox: er ist nicht einlösbar.".to_owned(),
+                instructions: "Gutschein der Sandbox: nicht einlösbar.".to_owned(),
                 terms: "Nur für Tests.".to_owned(),
             },
         }))
