@@ -108,7 +108,14 @@ fn exclude_null(schema: &mut RefOr<Schema>) {
         }
         RefOr::T(Schema::OneOf(one_of)) => {
             let null = RefOr::T(Schema::Object(Object::with_type(Type::Null)));
-            one_of.items.retain(|item| *item != null);
+            let mut others = one_of.items.iter().filter(|item| **item != null);
+            if let (Some(other), None) = (others.next(), others.next()) {
+                let mut other = other.clone();
+                if let (RefOr::Ref(reference), Some(description)) = (&mut other, &one_of.description) {
+                    reference.description.clone_from(description);
+                }
+                *schema = other;
+            }
         }
         _ => {}
     }

@@ -277,6 +277,7 @@ impl PartialSchema for RequestedDestination {
             .schema_type(Type::String)
             .description(Some("Kind of destination."))
             .enum_values(Some(DESTINATION_TYPES));
+        let account = |field: &str| json!({ "type": "object", "properties": { field: { "type": "string" } }, "required": [field] });
         let destination = ObjectBuilder::new()
             .schema_type(Type::Object)
             .description(Some(
@@ -290,7 +291,7 @@ impl PartialSchema for RequestedDestination {
             .max_properties(Some(MAX_FIELDS))
             .extensions(Some(Extensions::from_iter([
                 ("if", json!({ "properties": { TYPE_FIELD: { "const": BANK_ACCOUNT } } })),
-                ("then", json!({ "anyOf": [{ "required": ["iban"] }, { "required": ["account_number"] }] })),
+                ("then", json!({ "anyOf": [account("iban"), account("account_number")] })),
             ])))
             .property_names(Some(Schema::from(text(MAX_NAME_CHARS).build())))
             .additional_properties(Some(AdditionalProperties::from(Schema::from(text(MAX_VALUE_CHARS).build()))));
