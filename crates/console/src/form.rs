@@ -11,6 +11,7 @@ use crate::field::{Field, FieldKind, fields};
 use crate::input_value::{group, parse, text_of};
 use crate::json::Json;
 use crate::template::{self, Params};
+use vouchsafe_ui::visible;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operation::Method;
 
@@ -216,10 +217,12 @@ pub(crate) fn render(context: &FormContext<'_>, action: &Action, row: &Json, id:
                 enctype=[encoding] hx-boost=[has_file.then_some("true")]
                 hx-push-url=[has_file.then_some("false")] {
                 input type="hidden" name=(FORM_ID) value={ (context.page_id) "-" (id) };
-                @if !action.note.is_empty() { p.hint { (action.note) } }
                 @for name in carried(action, context.params) {
                     input type="hidden" name=(name) value=[row.get(name).text()];
+                    // A dialog hides the row that it is about.
+                    @if let Some(id) = row.get(name).text() { p { code { (visible(id)) } } }
                 }
+                @if !action.note.is_empty() { p.hint { (action.note) } }
                 @for field in fields { (render_field(&field, failed, row.get(&field.name), &id, true)) }
                 button.primary.dangerous[action.is_dangerous] type="submit" { (action.label) }
                 @if has_file { progress hidden max="100" value="0" aria-label="Sent" {} }

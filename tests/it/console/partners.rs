@@ -73,7 +73,7 @@ async fn partner_is_onboarded_by_the_console_alone() {
     assert!(secret.len() > 20, "{issued}");
     let shown = browser.read(&page).await;
     assert!(
-        shown.contains(&credential) && !shown.contains(&secret),
+        shown.contains(&format!("<code>{credential}</code>")) && !shown.contains(&secret),
         "the secret is shown again"
     );
     let rotation = [("credential_id", credential.as_str()), ("overlap_seconds", "0")];
