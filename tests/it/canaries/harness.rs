@@ -302,6 +302,7 @@ impl CanaryHarness {
             ("{product_id}", self.product.product_id.clone()),
             ("{category_id}", "retail".to_owned()),
             ("{currency}", "USD".to_owned()),
+            ("{language}", STRAY_CODE.to_owned()),
             ("{credential_id}", STRAY_CODE.to_owned()),
             ("{vendor_id}", "mock".to_owned()),
             ("{payout_id}", self.payout_id.clone()),
