@@ -1,5 +1,12 @@
 //! OTLP trace export: one trace per order from request to commit, and unavailable collectors.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests panic on failure"
+)]
+
 mod collector;
 
 use std::collections::BTreeMap;
