@@ -7,6 +7,7 @@ use vouchsafe_test_harness::{
     shared, unique,
 };
 
+use crate::approvals::assert_verified;
 use crate::deliveries::register_webhook;
 
 const HOUR: u32 = 3_600;
@@ -44,6 +45,7 @@ async fn key_ends_after_24_hours_of_its_partner() {
     assert_eq!(expect_success(&replayed, 201), second);
     let of_other_again = other.order_with_key(&key, &sale, 1).await;
     assert_eq!(expect_success(&of_other_again, 201), of_other);
+    assert_verified().await;
 }
 
 #[tokio::test]

@@ -28,9 +28,9 @@ pub(super) const SCAN: Scan = sliced_scan! {
                     ) AS moment
                FROM stored AS s
          ), existing AS MATERIALIZED (
-             SELECT o.order_id, o.created_at
+             SELECT o.order_id, o.partner_id, o.created_at
                FROM (
-                     SELECT 'ord_' || replace(o.order_id::text, '-', '') AS order_id, o.created_at
+                     SELECT 'ord_' || replace(o.order_id::text, '-', '') AS order_id, p.partner_id, o.created_at
                        FROM partners AS p
                       CROSS JOIN LATERAL (
                              SELECT o.order_id, o.created_at
@@ -42,7 +42,7 @@ pub(super) const SCAN: Scan = sliced_scan! {
                     ) AS o
               WHERE hashtext(o.order_id) & ($2::integer - 1) = $1::integer
          ), "#,
-    "key.order": "a stored order response names an existing order, and each order of the last 24 hours has one" =>
+    "key.order": "a stored order response names an existing order, and each order of the last 24 hours by the clock of its partner has one" =>
         "SELECT format('%s: %s stored responses', t.order_id, t.answers)
            FROM stored AS t
            LEFT JOIN existing AS o USING (order_id)
@@ -53,7 +53,11 @@ pub(super) const SCAN: Scan = sliced_scan! {
            LEFT JOIN stored AS t USING (order_id)
           WHERE t.order_id IS NULL
             -- Stored for 24 hours from the commit; allows an hour of clock skew.
-            AND o.created_at > now() - interval '23 hours'",
+            AND o.created_at > now() - interval '23 hours' + COALESCE((
+                    SELECT sum((a ->> 'seconds')::bigint)
+                      FROM sandbox_clocks AS c
+                     CROSS JOIN jsonb_array_elements(c.advances) AS a
+                     WHERE c.partner_id = o.partner_id AND (a ->> 'at')::timestamptz > o.created_at), 0) * interval '1 second'",
 };
 
 pub(super) const BOOKING_SCAN: Scan = sliced_scan! {

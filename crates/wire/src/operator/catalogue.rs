@@ -57,5 +57,5 @@ operations! {
         "deleteProductTranslation",
         "Delete the texts of a product in a language",
     )
-            .errors(&[Code::ProductNotFound]);
+            .errors(&[Code::ProductNotFound, Code::ValidationFailed]);
 }

@@ -1,5 +1,7 @@
 //! JSON representation of a payout, with its destination masked.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 use time::OffsetDateTime;
@@ -8,7 +10,6 @@ use vouchsafe_domain::ids::PayoutId;
 use vouchsafe_domain::money::{Currency, Money};
 use vouchsafe_domain::payout::{Payout, PayoutMilestone, PayoutStatus};
 
-use super::request;
 use crate::json;
 
 /// A payout from a wallet.
@@ -23,8 +24,7 @@ pub struct PayoutBody<'a> {
     amount: Money,
     /// Currency of the wallet.
     currency: Currency,
-    /// Destination, masked.
-    #[schema(value_type = request::RequestedDestination)]
+    #[schema(value_type = MaskedDestination)]
     destination: &'a RawValue,
     /// Your reference for the payout.
     #[schema(required)]
@@ -34,6 +34,18 @@ pub struct PayoutBody<'a> {
     created_at: OffsetDateTime,
     /// Status history, oldest first.
     timeline: &'a [PayoutMilestone],
+}
+
+/// Where the amount goes, with masked values: at most their last four characters are shown. After an erasure
+/// only its type is left.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only its schema: the stored text is sent as it is")]
+struct MaskedDestination {
+    /// Kind of destination.
+    #[schema(value_type = String)]
+    r#type: String,
+    #[serde(flatten)]
+    fields: BTreeMap<String, String>,
 }
 
 impl<'a> PayoutBody<'a> {
