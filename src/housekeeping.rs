@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::{info, warn};
 use vouchsafe_domain::error_chain::describe_chain;
+use vouchsafe_security::environment::Environment;
 use vouchsafe_store::StoreError;
 use vouchsafe_store::{KeySweep, LEASE_S, PartitionChanges, RecentChanges};
 
@@ -37,6 +38,9 @@ const LEASE_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Bounds how long a credential revoked on another node stays in force here.
 const CHANGE_POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Bounds how long a test clock that was advanced at another node stays behind here.
+const SANDBOX_CLOCK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Refusals are limited per second.
 const REFUSAL_INTERVAL: Duration = Duration::from_secs(1);
@@ -116,6 +120,7 @@ pub(crate) async fn run_housekeeping(service: &Arc<JobState>) -> Infallible {
         write_checkpoints(service),
         replication::check(service),
         replica::compare(service),
+        follow_sandbox_clocks(service),
         service.audit_export.run(),
         security_events::audit(service),
         run_recorder(service),
@@ -149,6 +154,27 @@ async fn poll_changes(service: &Arc<JobState>) -> Infallible {
             Err(error) => warn!(error.message = %error, "cannot poll for changes of other nodes"),
         }
     }
+}
+
+/// Follows the test clocks that partners advance at other nodes.
+async fn follow_sandbox_clocks(service: &JobState) -> Infallible {
+    every(
+        SANDBOX_CLOCK_INTERVAL,
+        "cannot read the test clocks",
+        async || {
+            if service.environment == Environment::Sandbox
+                && service
+                    .store
+                    .sandbox_clocks
+                    .refresh(&service.sandbox_clocks)
+                    .await?
+            {
+                service.engine.forget_responses();
+            }
+            Ok(())
+        },
+    )
+    .await
 }
 
 async fn log_suppressed_refusals(service: &JobState) -> Infallible {

@@ -9,6 +9,7 @@ use vouchsafe_test_harness::{
 
 use crate::approvals::assert_verified;
 use crate::deliveries::register_webhook;
+use crate::multi_node::{start_two_nodes, wait_for_status};
 
 const HOUR: u32 = 3_600;
 
@@ -46,6 +47,24 @@ async fn key_ends_after_24_hours_of_its_partner() {
     let of_other_again = other.order_with_key(&key, &sale, 1).await;
     assert_eq!(expect_success(&of_other_again, 201), of_other);
     assert_verified().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn advance_at_one_node_ends_keys_at_the_other() {
+    let [first, second] = start_two_nodes();
+    let mut operator = Operator::of(&first);
+    let sale = operator.add_stocked_product(9).await;
+    let mut partner = operator.add_partner("1000").await;
+    let mut at_second = partner.connect_to(&second.base_url());
+    wait_for_status(&mut at_second, 200, &format!("/products/{}", sale.product_id)).await;
+    let key = unique("key");
+    let before = expect_success(&at_second.order_with_key(&key, &sale, 1).await, 201);
+    advance(&mut partner, 25 * HOUR).await;
+    let poll = async || {
+        let order = expect_success(&at_second.order_with_key(&key, &sale, 1).await, 201);
+        (id_of(&order) != id_of(&before)).then_some(())
+    };
+    eventually("the other node to know the clock", WAIT_TIMEOUT, poll).await;
 }
 
 #[tokio::test]

@@ -79,8 +79,16 @@ impl SandboxClocks {
         self.0.read().get(&partner_id).cloned().unwrap_or_default()
     }
 
-    pub fn put(&self, partner_id: PartnerId, advances: ClockAdvances) {
-        self.0.write().insert(partner_id, advances);
+    /// Takes over what was read, and returns whether it is news. A clock never goes back: an older read
+    /// changes nothing.
+    pub fn put(&self, partner_id: PartnerId, advances: ClockAdvances) -> bool {
+        let mut clocks = self.0.write();
+        let known = clocks.entry(partner_id).or_default();
+        let is_news = advances.total() > known.total();
+        if is_news {
+            *known = advances;
+        }
+        is_news
     }
 }
 

@@ -7,7 +7,7 @@ use vouchsafe_database::error::StoreError;
 use vouchsafe_database::{boxed, transaction};
 use vouchsafe_domain::idempotency::KeyHash;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
-use vouchsafe_domain::sandbox_clock::ClockAdvances;
+use vouchsafe_domain::sandbox_clock::{ClockAdvances, SandboxClocks};
 
 /// Test clocks of partners.
 #[derive(Debug, Clone)]
@@ -22,9 +22,21 @@ pub struct AdvancedClock {
 }
 
 impl SandboxClockStore {
-    /// Loads the clocks of all partners, at the start.
+    /// Reads the clocks of all partners, which advance them at any node. Returns whether there is news:
+    /// responses in memory may have ended.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn refresh(&self, clocks: &SandboxClocks) -> Result<bool, StoreError> {
+        let mut has_news = false;
+        for (partner_id, advances) in self.load_all().await? {
+            has_news |= clocks.put(partner_id, advances);
+        }
+        Ok(has_news)
+    }
+
     #[boxed]
-    pub async fn load_all(&self) -> Result<Vec<(PartnerId, ClockAdvances)>, StoreError> {
+    async fn load_all(&self) -> Result<Vec<(PartnerId, ClockAdvances)>, StoreError> {
         let clocks = sqlx::query!(
             r#"SELECT partner_id AS "partner_id: PartnerId", advances AS "advances: Json<ClockAdvances>" FROM sandbox_clocks"#
         );
