@@ -40,7 +40,6 @@ use vouchsafe_actors::supervisor::{Arbiters, Spawner};
 use vouchsafe_audit_export::AuditExport;
 use vouchsafe_domain::clock::{Clock, SystemClock};
 use vouchsafe_domain::error_chain::describe_chain;
-use vouchsafe_domain::sandbox_clock::SandboxClocks;
 use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
 use vouchsafe_procurement::ProcurementService;
 use vouchsafe_security::concurrency_limit::ConcurrencyLimit;
@@ -333,14 +332,10 @@ async fn build_service(
     let port = attempt_log.clone().map(|log| log as Arc<dyn AttemptLog>);
     let equipment = build_context(&node, event_sender, port, &clock, metrics.deliveries());
     let deliveries = Spawner::on_arbiter(threads.deliveries.clone());
-    let sandbox_clocks = SandboxClocks::default();
-    if settings.environment == Environment::Sandbox {
-        store.sandbox_clocks.refresh(&sandbox_clocks).await?;
-    }
     let service = Service {
         replica,
         sandbox_faults: purchasing.sandbox_faults(),
-        sandbox_clocks,
+        sandbox_clocks: database::load_sandbox_clocks(settings.environment, &store).await?,
         procurement: Procurement::new(procurement, Arc::clone(&engine), Arc::clone(&purchasing) as _),
         purchasing,
         environment: settings.environment,

@@ -8,6 +8,7 @@ use tracing::warn;
 use vouchsafe_domain::catalogue::Catalogue;
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
+use vouchsafe_domain::sandbox_clock::SandboxClocks;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_security::registry::AccessRegistry;
@@ -107,6 +108,18 @@ pub(super) async fn load_registry(
         .into_iter()
         .for_each(|credential| registry.upsert_credential(credential));
     Ok(registry)
+}
+
+/// The test clocks of partners. Production has none.
+pub(super) async fn load_sandbox_clocks(
+    environment: Environment,
+    store: &PgStore,
+) -> anyhow::Result<SandboxClocks> {
+    let clocks = SandboxClocks::default();
+    if environment == Environment::Sandbox {
+        store.sandbox_clocks.refresh(&clocks).await?;
+    }
+    Ok(clocks)
 }
 
 /// The rate limits as far as this node knows, and those of all nodes.
