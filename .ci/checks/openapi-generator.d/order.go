@@ -50,7 +50,7 @@ func main() {
 	client, ctx := vouchsafe.NewAPIClient(configuration), context.Background()
 
 	denomination := float32(25)
-	item := vouchsafe.NewOrderRequestItem(vouchsafe.AmountText{Float32: &denomination}, "sbx-instant", 1)
+	item := vouchsafe.NewOrderRequestItem("sbx-instant", vouchsafe.AmountText{Float32: &denomination}, 1)
 	key := make([]byte, 16)
 	_, err := rand.Read(key)
 	require(err == nil, "%v", err)
