@@ -13,7 +13,7 @@ use crate::ids::PartnerId;
 /// Longest advance, in seconds: a month is longer than every window.
 pub const MAX_ADVANCE_S: u32 = 31 * 86_400;
 
-/// Most advances that are told apart. Of more, the oldest become one.
+/// Maximum number of advances of a clock. A further one adds the two oldest up.
 const MAX_ADVANCES: usize = 100;
 
 /// The advances of a partner's clock, oldest first.
@@ -53,8 +53,12 @@ impl ClockAdvances {
         sum(self.0.iter())
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &ClockAdvance> {
-        self.0.iter()
+    /// Times and seconds for a sum in the database: none is longer than [`MAX_ADVANCE_S`], which ends every
+    /// window, so that the sum fits an `integer`.
+    #[must_use]
+    pub fn bounded(&self) -> (Vec<OffsetDateTime>, Vec<i64>) {
+        let bounded = |advance: &ClockAdvance| (advance.at, advance.seconds.min(MAX_ADVANCE_S.into()));
+        self.0.iter().map(bounded).unzip()
     }
 
     #[must_use]
@@ -111,12 +115,25 @@ mod tests {
     }
 
     #[test]
+    fn sum_for_the_database_fits_an_integer_after_any_number_of_advances() {
+        let mut advances = ClockAdvances::default();
+        for second in 0..2_000 {
+            advances.advance(NOW + Duration::from_secs(second), MAX_ADVANCE_S);
+        }
+        assert!(advances.total() > Duration::from_secs(i32::MAX.unsigned_abs().into()));
+        let (times, seconds) = advances.bounded();
+        assert_eq!(times.len(), MAX_ADVANCES);
+        assert!(seconds.iter().sum::<i64>() <= i32::MAX.into());
+        assert_eq!(seconds[0], i64::from(MAX_ADVANCE_S));
+    }
+
+    #[test]
     fn many_advances_become_one_without_losing_time() {
         let mut advances = ClockAdvances::default();
         for second in 0..250 {
             advances.advance(NOW + Duration::from_secs(second), 1);
         }
-        assert_eq!(advances.iter().count(), MAX_ADVANCES);
+        assert_eq!(advances.0.len(), MAX_ADVANCES);
         assert_eq!(advances.total(), Duration::from_secs(250));
         assert_eq!(
             advances.since(NOW + Duration::from_secs(240)),

@@ -59,10 +59,7 @@ impl SandboxClockStore {
     /// Deletes the response under a key whose 24 hours have passed by these advances.
     #[boxed]
     pub async fn expire_key(&self, key: KeyHash, advances: ClockAdvances) -> Result<(), StoreError> {
-        let (times, seconds): (Vec<_>, Vec<_>) = advances
-            .iter()
-            .map(|advance| (advance.at, advance.seconds))
-            .unzip();
+        let (times, seconds) = advances.bounded();
         let deletion = sqlx::query!(
             "DELETE FROM idempotency_keys AS k
               WHERE k.key = $1

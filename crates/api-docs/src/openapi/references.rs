@@ -50,7 +50,7 @@ fn replace(value: &mut Value, bounds: &BTreeMap<String, Map<String, Value>>) {
     }
 }
 
-/// The bounds that the schema refers to, with what stands beside the reference.
+/// The bounds that `$ref` names, with the other fields of the schema, such as its description.
 fn resolved(
     schema: &Map<String, Value>,
     bounds: &BTreeMap<String, Map<String, Value>>,
