@@ -28,6 +28,7 @@ use vouchsafe_console::{
 };
 use vouchsafe_telemetry::trace::current_trace_id;
 use vouchsafe_ui::{ASSET_HEADERS, PAGE_HEADERS};
+use vouchsafe_wire::csv;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::operation::ADMIN_PREFIX;
 
@@ -55,6 +56,10 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, routes: &OperatorRoutes
             .route(web::post().to(serve));
         config.service(page.wrap(from_fn(authenticate_page)));
     }
+    for path in vouchsafe_console::csv_paths() {
+        let download = resource(&path, "GET").route(web::get().to(download));
+        config.service(download.wrap(from_fn(authenticate_page)));
+    }
     let live = resource("/live", "GET").route(follow_as_rows());
     config
         .service(live.wrap(from_fn(authenticate_page)))
@@ -68,6 +73,20 @@ struct Routes {
     routes: OperatorRoutes,
     /// Those of this worker thread, made by the first call.
     on_this_thread: Rc<OnceCell<BoxService<Request, ServiceResponse, actix_web::Error>>>,
+}
+
+impl Routes {
+    async fn call(&self, request: Request) -> ApiResult {
+        let routes = self.on_this_thread.get_or_try_init(async || {
+            let app = App::new().configure(|config| self.routes.configure_authenticated(config));
+            let routes = app.into_factory().new_service(AppConfig::default()).await;
+            routes.map(boxed::service).map_err(|()| ApiError::unavailable())
+        });
+        Ok(match routes.await?.call(request).await {
+            Ok(response) => HttpResponse::from(response),
+            Err(error) => error.error_response(),
+        })
+    }
 }
 
 /// The operator API in the name of an operator.
@@ -95,16 +114,8 @@ impl AdminApi for OperatorApi {
 
 impl OperatorApi {
     async fn dispatch(&self, request: ApiRequest) -> Result<ApiResponse, ApiError> {
-        let routes = self.routes.on_this_thread.get_or_try_init(async || {
-            let app = App::new().configure(|config| self.routes.routes.configure_authenticated(config));
-            let routes = app.into_factory().new_service(AppConfig::default()).await;
-            routes.map(boxed::service).map_err(|()| ApiError::unavailable())
-        });
         let request = self.inner_request(request)?;
-        let response = match routes.await?.call(request).await {
-            Ok(response) => HttpResponse::from(response),
-            Err(error) => error.error_response(),
-        };
+        let response = self.routes.call(request).await?;
         if let Some(code) = response.extensions().get::<ErrorCode>() {
             self.refused.set(Some(*code));
         }
@@ -121,8 +132,7 @@ impl OperatorApi {
     }
 
     fn inner_request(&self, request: ApiRequest) -> Result<Request, ApiError> {
-        let uri: Result<Uri, _> = format!("{ADMIN_PREFIX}{}", request.target).parse();
-        let uri = uri.map_err(|_| ApiError::new(Code::RouteNotFound, "the address is too long"))?;
+        let uri = inner_uri(&request.target)?;
         let mut headers = HeaderMap::new();
         let mut set_type =
             |content_type| headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -149,6 +159,43 @@ impl OperatorApi {
         inner.extensions_mut().insert(self.operator.clone());
         Ok(inner)
     }
+}
+
+/// A list as CSV.
+async fn download(service: web::Data<Service>, operator: Operator, request: HttpRequest) -> ApiResult {
+    let viewer = viewer(&service, &operator);
+    let target = request
+        .uri()
+        .path_and_query()
+        .map_or("", |target| target.as_str());
+    let list = vouchsafe_console::list_of_csv(target).unwrap_or_default();
+    let routes = request.app_data::<Routes>().ok_or_else(ApiError::unavailable)?;
+    let mut inner = Request::with_payload(Payload::None);
+    let head = inner.head_mut();
+    // A head from actix's pool keeps the method of an earlier request.
+    head.method = Method::GET;
+    head.uri = inner_uri(list)?;
+    head.headers = HeaderMap::new();
+    head.headers
+        .insert(ACCEPT, HeaderValue::from_static(csv::MEDIA_TYPE));
+    inner.extensions_mut().insert(operator);
+    let response = routes.call(inner).await?;
+    if response.status() == StatusCode::OK {
+        return Ok(response);
+    }
+    let status = response.status().as_u16();
+    let code = response.extensions().get::<ErrorCode>().copied();
+    let body = to_bytes(response.into_body()).await.unwrap_or_default();
+    let mut page = html(vouchsafe_console::respond_refusal(&viewer, status, &body));
+    if let Some(code) = code {
+        page.extensions_mut().insert(code);
+    }
+    Ok(page)
+}
+
+fn inner_uri(target: &str) -> Result<Uri, ApiError> {
+    let uri = format!("{ADMIN_PREFIX}{target}").parse();
+    uri.map_err(|_| ApiError::new(Code::RouteNotFound, "the address is too long"))
 }
 
 /// A page or a form.

@@ -1,9 +1,10 @@
-//! Header values that are formatted per response.
+//! Header values that are formatted per response, and media types that a client accepts.
 
 use std::fmt;
 use std::io::Write as _;
 
-use actix_web::http::header::HeaderValue;
+use actix_web::HttpRequest;
+use actix_web::http::header::{Accept, Header as _, HeaderValue, Quality};
 
 /// Maximum bytes of a value.
 const MAX_BYTES: usize = 128;
@@ -16,6 +17,14 @@ pub(super) fn header_value(text: fmt::Arguments<'_>) -> Option<HeaderValue> {
     rest.write_fmt(text).ok()?;
     let length = MAX_BYTES - rest.len();
     HeaderValue::from_bytes(buffer.get(..length)?).ok()
+}
+
+/// Whether `Accept` names this media type.
+pub(super) fn accepts(request: &HttpRequest, media_type: &str) -> bool {
+    Accept::parse(request).is_ok_and(|accept| {
+        let mut ranges = accept.iter();
+        ranges.any(|range| range.item.essence_str() == media_type && range.quality > Quality::ZERO)
+    })
 }
 
 #[cfg(test)]

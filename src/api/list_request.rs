@@ -5,7 +5,7 @@
 use std::future::{Ready, ready};
 
 use actix_web::dev::Payload;
-use actix_web::{FromRequest, HttpRequest, HttpResponse};
+use actix_web::{FromRequest, HttpMessage as _, HttpRequest, HttpResponse};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use time::OffsetDateTime;
@@ -19,6 +19,9 @@ use vouchsafe_wire::query;
 
 use super::error::{ApiError, ApiResult};
 
+/// Query of the page, in the extensions of a request that reads a list page by page.
+pub(super) struct PageQuery(pub(super) String);
+
 /// Extractor: the requested page of a list, and its filter.
 #[derive(Debug)]
 pub(super) struct ListRequest<F = NoFilter> {
@@ -31,7 +34,11 @@ impl<F: ListFilter> FromRequest for ListRequest<F> {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let parsed = PageRequest::parse(request.path(), request.query_string());
+        let extensions = request.extensions();
+        let of_page = extensions
+            .get::<PageQuery>()
+            .map(|PageQuery(query)| query.as_str());
+        let parsed = PageRequest::parse(request.path(), of_page.unwrap_or(request.query_string()));
         ready(
             parsed
                 .map(|(page, filter)| Self { page, filter })

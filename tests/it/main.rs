@@ -30,6 +30,7 @@ mod console;
 mod credential_commands;
 mod credential_revocation;
 mod credential_rotation;
+mod csv_export;
 mod database_copy;
 mod deliveries;
 mod delivery_log;

@@ -216,6 +216,11 @@ try {
   assert.equal(partner("GET", `/payouts/${payout_id}`).status, "PAID");
   assert.match(await open("ben", page), /USD\s+275\.00/);
 
+  // The transactions of the day as a file, as a click on the link loads it.
+  await open("ann", `${page}/transactions?type=PAYOUT`);
+  const file = await browser.run(`return fetch([...document.links].find((link) => link.textContent === "Download CSV")).then((file) => file.text())`);
+  assert.match(file, /^created_at,type,amount,currency,[^\r\n]*\r\n[^\r\n]+,PAYOUT,-100\.00,USD,[^\r\n]*\r\n$/);
+
   // Looking things up.
   for (const id of [delivered, payout_id, delivery, webhook, partner_id, "day-1"]) {
     const text = await open("ben", `/search?q=${id}`);

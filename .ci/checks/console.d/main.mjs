@@ -86,7 +86,7 @@ async function walk(browser, role, views) {
     await browser.open(env.ADMIN_URL + path);
     for (const link of await browser.run(LINKS)) {
       // The actor of an endpoint may end before its page is opened.
-      if (/^\/(docs|actors\/delivery\/)/.test(link) || seen.has(patternOf(link))) continue;
+      if (/^\/(docs|csv|actors\/delivery\/)/.test(link) || seen.has(patternOf(link))) continue;
       seen.add(patternOf(link));
       queue.push(link);
     }

@@ -24,7 +24,7 @@ use super::exit::WaitingChange;
 use super::id::ObjectRef;
 use super::table_options::TableOptions;
 use super::target::{Target, http_method};
-use super::{CONNECTION_OPTIONS, CommandOutput, LocalService, output};
+use super::{CONNECTION_OPTIONS, CommandOutput, LocalService, csv_export, output};
 
 /// Options of all operator commands.
 #[derive(Debug, Args)]
@@ -237,6 +237,9 @@ impl AdminClient {
         let table = query.table();
         let query = query::to_string(query)?;
         let target = target.into().query(&query);
+        if table.csv && !self.json {
+            return self.print_csv(target, &table).await;
+        }
         let columns = table.choose(of_terminal(target.columns()))?;
         self.print_list(self.request(&target), &columns, &query, &table)
             .await
@@ -258,6 +261,22 @@ impl AdminClient {
         self.show(response, |response| {
             output::format_list(response, columns, query, table)
         })
+    }
+
+    /// Prints all pages of a list, each as it arrives.
+    async fn print_csv<Q, R>(
+        &self,
+        list: Target<Q, R>,
+        options: &TableOptions,
+    ) -> anyhow::Result<CommandOutput> {
+        let table = csv_export::choose_table(list.columns(), options)?;
+        let body = self.execute(self.request(&list)).await?;
+        let mut next = csv_export::print_page(&table, &body, true)?;
+        while let Some(cursor) = next {
+            let body = self.execute(self.request(&list.at_cursor(&cursor))).await?;
+            next = csv_export::print_page(&table, &body, false)?;
+        }
+        Ok(String::new().into())
     }
 
     pub(super) const fn is_json_output(&self) -> bool {

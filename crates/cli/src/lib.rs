@@ -13,7 +13,7 @@ mod change_request;
 mod client;
 mod completions;
 mod credential;
-mod csv;
+mod csv_export;
 mod database;
 mod drift;
 mod examples;

@@ -13,7 +13,6 @@ use vouchsafe_domain::period::parse_timestamp;
 use vouchsafe_wire::column::{Column, of_terminal};
 use vouchsafe_wire::query;
 
-use super::csv::format_csv;
 use super::table::{format_table, wrap};
 use super::table_options::TableOptions;
 
@@ -212,21 +211,12 @@ pub(super) fn format_list(
         names_object && filters.iter().any(|(name, _)| name == column.fields)
     };
     let mut columns = columns.to_vec();
-    if options.columns.is_empty() && !options.csv {
+    if options.columns.is_empty() {
         let first = columns.first().map(|column| column.fields);
         columns.retain(|column| Some(column.fields) == first || !is_filtered(column));
     }
-    let mut text = if options.csv {
-        let mut rows = rows_of(&list.data, &columns);
-        rows.iter_mut()
-            .flatten()
-            .filter(|cell| *cell == NULL)
-            .for_each(String::clear);
-        format_csv(&columns, &rows)
-    } else {
-        format_rows(&list.data, &columns)
-    };
-    if list.data.is_empty() && !options.csv {
+    let mut text = format_rows(&list.data, &columns);
+    if list.data.is_empty() {
         text.push_str("\n(no entries)");
     }
     if let Some(cursor) = list.next_cursor {
@@ -238,12 +228,7 @@ pub(super) fn format_list(
                 Some(format!("{option} {time} "))
             });
         let times: String = times.collect();
-        let next = format!("Next page: {times}--cursor {cursor}");
-        if options.csv {
-            super::print_error(&next);
-        } else {
-            text = format!("{text}\n{next}");
-        }
+        text = format!("{text}\nNext page: {times}--cursor {cursor}");
     }
     Ok(text)
 }

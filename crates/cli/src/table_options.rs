@@ -11,8 +11,9 @@ pub(super) struct TableOptions {
     /// out.
     #[arg(long, value_name = "HEADINGS", value_delimiter = ',')]
     pub(super) columns: Vec<String>,
-    /// Print the page as CSV with all columns; texts that look like formulas begin with an apostrophe.
-    #[arg(long)]
+    /// Print the whole list as CSV, with the names of fields as headings; texts that look like formulas begin
+    /// with an apostrophe.
+    #[arg(long, conflicts_with_all = ["limit", "cursor"])]
     pub(super) csv: bool,
 }
 

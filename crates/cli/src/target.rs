@@ -55,6 +55,16 @@ impl<Q, R> Target<Q, R> {
         let path = format!("{}{separator}{query}", self.path);
         Self { path, ..self }
     }
+
+    /// The page of a list with a query that begins at this cursor.
+    pub(super) fn at_cursor(&self, cursor: &str) -> Self {
+        let path = format!("{}&cursor={}", self.path, percent_encode(cursor));
+        Self {
+            path,
+            types: PhantomData,
+            ..*self
+        }
+    }
 }
 
 fn fill(path: &str, name: &str, value: &str) -> String {

@@ -73,27 +73,34 @@ pub(crate) async fn call(api: &impl AdminApi, request: ApiRequest) -> ApiResult 
         replica_lag,
         body,
     } = api.call(request).await;
-    let json = Json::parse(&body);
     if (200..300).contains(&status) {
         return Ok(Success {
             status,
-            json,
+            json: Json::parse(&body),
             replica_lag,
         });
     }
-    let text = |json: &Json, field| json.get(field).text().unwrap_or_default().to_owned();
-    let error = json.get("error");
-    let details = error.get("details").entries();
-    Err(Refusal {
-        status,
-        code: text(error, "code"),
-        message: text(error, "message"),
-        details: details
-            .iter()
-            .map(|detail| (text(detail, "field"), text(detail, "message")))
-            .collect(),
-        trace_id: text(error, "trace_id"),
-    })
+    Err(Refusal::parse(status, &body))
+}
+
+impl Refusal {
+    /// Parses an error response.
+    pub(crate) fn parse(status: u16, body: &[u8]) -> Self {
+        let json = Json::parse(body);
+        let text = |json: &Json, field| json.get(field).text().unwrap_or_default().to_owned();
+        let error = json.get("error");
+        let details = error.get("details").entries();
+        Self {
+            status,
+            code: text(error, "code"),
+            message: text(error, "message"),
+            details: details
+                .iter()
+                .map(|detail| (text(detail, "field"), text(detail, "message")))
+                .collect(),
+            trace_id: text(error, "trace_id"),
+        }
+    }
 }
 
 pub(crate) async fn get(api: &impl AdminApi, target: String) -> ApiResult {

@@ -9,6 +9,7 @@ mod api;
 mod api_target;
 mod body_schema;
 mod chart;
+mod csv;
 mod field;
 mod form;
 mod input;
@@ -32,10 +33,12 @@ mod value;
 mod visit;
 
 pub use api::{AdminApi, ApiBody, ApiRequest, ApiResponse};
+pub use csv::{csv_paths, list_of_csv};
 pub use layout::Viewer;
 pub use live::render_event;
 pub use respond::{
-    Error, Form, Request, Response, forms, parse_form, paths, respond, respond_error, respond_session_ended,
+    Error, Form, Request, Response, forms, parse_form, paths, respond, respond_error, respond_refusal,
+    respond_session_ended,
 };
 pub use sent_forms::SentForms;
 pub use uses::{ApiUse, Place, api_uses};

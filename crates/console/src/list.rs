@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use crate::api::{AdminApi, ApiResult, Refusal};
+use crate::csv::download_link;
 use crate::form;
 use crate::json::Json;
 use crate::label::get_named;
@@ -28,7 +29,8 @@ pub(crate) async fn show(
     let path = list
         .api
         .fill(|name| template::find(&visit.params, name).map(ToOwned::to_owned));
-    let read: ApiResult = get_named(api, format!("{path}{separator}{query}")).await;
+    let target = format!("{path}{separator}{query}");
+    let read: ApiResult = get_named(api, target.clone()).await;
     let (json, note, refusal) = match read {
         Ok(read) => {
             let note = read.replica_note();
@@ -57,6 +59,7 @@ pub(crate) async fn show(
             (note)
             (table(visit.page.title, list.api.route.columns, rows, "Nothing matches.", visit.forms_of_rows(list.row_actions)))
             (paging(visit, &query, &json))
+            @if list.api.route.is_list && !rows.is_empty() { p.more { (download_link(&target)) } }
         }
     };
     Ok(Shown {

@@ -168,6 +168,12 @@ pub fn respond_error(viewer: Option<&Viewer>, error: &Error<'_>) -> Response {
     page_response(error.status, html)
 }
 
+/// The page of an error response of the API.
+#[must_use]
+pub fn respond_refusal(viewer: &Viewer, status: u16, body: &[u8]) -> Response {
+    refusal_page(viewer, &Refusal::parse(status, body))
+}
+
 fn page_response(status: u16, html: Markup) -> Response {
     Response {
         status,

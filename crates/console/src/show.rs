@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use vouchsafe_wire::operation::Method;
 
 use crate::api::{AdminApi, Refusal, get};
+use crate::csv::download_link;
 use crate::form::{self, Submission};
 use crate::json::Json;
 use crate::label::get_named;
@@ -178,8 +179,12 @@ async fn read_section(
         }
         Source::Api { target, field, page } => match get_named(api, target.fill(value)).await {
             Ok(read) => html! {
+                @let rows = read.json.get(field).entries();
                 (read.replica_note())
-                (table_of(read.json.get(field).entries()))
+                (table_of(rows))
+                @if page.is_empty() && target.route.is_list && !rows.is_empty() {
+                    p.more { (download_link(&target.fill(value))) }
+                }
                 @if !page.is_empty() {
                     @let has_more = *read.json.get("has_more") == Json::Bool(true);
                     p.more {

@@ -5,6 +5,7 @@
 
 mod arguments;
 pub mod column;
+pub mod csv;
 pub mod error_body;
 pub mod error_code;
 #[cfg(test)]

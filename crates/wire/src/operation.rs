@@ -46,8 +46,10 @@ pub struct Route<Access> {
     pub errors: &'static [Code],
     /// Error codes that are also stored under the idempotency key.
     pub stored_errors: &'static [Code],
-    /// Columns of the entries of its list.
+    /// Columns of the entries in its response.
     pub columns: &'static [Column],
+    /// Whether it responds with the pages of a list, which is also served as CSV.
+    pub is_list: bool,
 }
 
 /// An operation of a listener. `Request` is its body, its query or the filter of its list; `Response` the
@@ -81,6 +83,7 @@ impl<Request, Response, Access: Copy> Operation<Request, Response, Access> {
                 errors: &[],
                 stored_errors: &[],
                 columns: &[],
+                is_list: false,
             },
             types: PhantomData,
         }
@@ -100,9 +103,9 @@ impl<Request, Response, Access: Copy> Operation<Request, Response, Access> {
         self
     }
 
-    /// Sets the columns of the entries.
+    /// Sets the columns of the entries of a response that is no page of a list.
     #[must_use]
-    pub const fn columns(mut self, columns: &'static [Column]) -> Self {
+    pub const fn table_columns(mut self, columns: &'static [Column]) -> Self {
         self.route.columns = columns;
         self
     }
@@ -113,6 +116,16 @@ impl<Request, Response, Access: Copy> Operation<Request, Response, Access> {
         self.route.method = Method::Head;
         self.route.id = id;
         self
+    }
+}
+
+impl<Request, Entry, Access: Copy> Operation<Request, Page<Entry>, Access> {
+    /// Sets the columns of the entries.
+    #[must_use]
+    pub const fn columns(self, columns: &'static [Column]) -> Self {
+        let mut list = self.table_columns(columns);
+        list.route.is_list = true;
+        list
     }
 }
 

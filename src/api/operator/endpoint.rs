@@ -9,6 +9,7 @@ use vouchsafe_wire::operator::operation::{Operation, Route};
 use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator;
+use crate::api::operator::csv_export::export_list;
 
 /// Binds an operation to its handler.
 pub(super) fn bind<Q, R, F, Args>(operation: Operation<Q, R>, handler: F) -> Endpoint
@@ -24,7 +25,12 @@ where
 fn protect(endpoint: Endpoint, operation: &Route) -> Endpoint {
     let needed = operation.access.role;
     let check = from_fn(move |request, next| operator::require_role(needed, request, next));
+    let operation = *operation;
     let endpoint = match operation.method.is_read() {
+        true if operation.is_list => {
+            let export = from_fn(move |request, next| export_list(operation, request, next));
+            endpoint.map_route(|route| route.wrap(export))
+        }
         true => endpoint,
         false => endpoint.map_route(|route| route.wrap(from_fn(report_unknown_outcome))),
     };

@@ -16,6 +16,7 @@ mod change_requests;
 mod credential_errors;
 mod credential_rotation;
 mod credentials;
+mod csv_export;
 mod decision;
 mod endpoint;
 mod erasure;

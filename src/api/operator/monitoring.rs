@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use actix_web::http::header::{Accept, CACHE_CONTROL, CONTENT_TYPE, Header as _, Quality, VARY};
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use futures_util::stream;
@@ -19,6 +19,7 @@ use vouchsafe_wire::operator::refusals::{RefusalCount, RefusalsQuery};
 
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
+use crate::api::header::accepts;
 use crate::api::list_request::{ListRequest, ValidatedQuery, sorted_list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::OperatorState;
@@ -104,7 +105,7 @@ async fn list_refusals(
 
 /// `GET /live`: one event as JSON, or a stream of them for a client that accepts it.
 async fn follow(service: web::Data<OperatorState>, operator: Operator, request: HttpRequest) -> ApiResult {
-    if !accepts_event_stream(&request) {
+    if !accepts(&request, EVENT_STREAM) {
         let mut response = HttpResponse::Ok();
         response.insert_header((VARY, "Accept"));
         return Ok(match service.live.recent_event() {
@@ -157,13 +158,6 @@ fn follow_feed(service: web::Data<OperatorState>, operator: &Operator, format: F
         .insert_header((VARY, "Accept"))
         .insert_header(("X-Accel-Buffering", "no")) // nginx would send the events in blocks
         .streaming(events))
-}
-
-fn accepts_event_stream(request: &HttpRequest) -> bool {
-    Accept::parse(request).is_ok_and(|accept| {
-        let mut ranges = accept.iter();
-        ranges.any(|range| range.item.essence_str() == EVENT_STREAM && range.quality > Quality::ZERO)
-    })
 }
 
 /// Sends the events of a feed until its time is over, its client does not read them, or the service stops.

@@ -3,8 +3,10 @@
 use std::marker::PhantomData;
 
 use serde_json::Value;
+use serde_json::value::to_raw_value;
 use utoipa::openapi::{Object, Required};
 use utoipa::{IntoParams, ToSchema};
+use vouchsafe_wire::csv::{self, CsvTable};
 use vouchsafe_wire::filter::{ListFilter, filter_parameters};
 use vouchsafe_wire::operation::Page;
 use vouchsafe_wire::page::PageParameters;
@@ -18,47 +20,54 @@ use super::schemas::Schemas;
 /// schemas of the types on: the compiler makes a copy of each for every operation.
 pub struct Description<Request, Response> {
     operation: Operation,
+    /// The columns of a list that is also served as CSV.
+    csv: Option<CsvTable>,
     types: PhantomData<fn(Request) -> Response>,
 }
 
 impl<Request, Response> Description<Request, Response> {
     /// An operation with the types of its constant.
-    pub const fn new<Access>(
+    pub fn new<Access>(
         operation: Operation,
-        _types: &operation::Operation<Request, Response, Access>,
+        constant: &operation::Operation<Request, Response, Access>,
     ) -> Self {
-        Self::of(operation)
-    }
-
-    const fn of(operation: Operation) -> Self {
+        let route = &constant.route;
         Self {
             operation,
+            csv: route.is_list.then(|| CsvTable::of(route.columns)),
             types: PhantomData,
+        }
+    }
+
+    fn map(self, add: impl FnOnce(Operation) -> Operation) -> Self {
+        Self {
+            operation: add(self.operation),
+            ..self
         }
     }
 
     /// Adds an optional request header.
     #[must_use]
     pub fn header_parameter(self, name: &str, about: &str, schema: Object) -> Self {
-        Self::of(self.operation.header_parameter(name, about, schema))
+        self.map(|operation| operation.header_parameter(name, about, schema))
     }
 
     /// Adds the required `Idempotency-Key` and its errors. `subject` is what the request creates.
     #[must_use]
     pub fn idempotent(self, subject: &str) -> Self {
-        Self::of(self.operation.idempotent(subject))
+        self.map(|operation| operation.idempotent(subject))
     }
 
     /// Requires all of these security schemes.
     #[must_use]
     pub fn secured(self, schemes: &[&'static str]) -> Self {
-        Self::of(self.operation.secured(schemes))
+        self.map(|operation| operation.secured(schemes))
     }
 
     /// Sets a text body in one of these media types, each with an example.
     #[must_use]
     pub fn text_body(self, media_types: Vec<(&'static str, &'static str)>) -> Self {
-        Self::of(self.operation.text_body(media_types))
+        self.map(|operation| operation.text_body(media_types))
     }
 
     /// Completes the operation with a response that does not follow from the types.
@@ -79,14 +88,14 @@ impl<Request: ToSchema, Response> Description<Request, Response> {
     #[must_use]
     pub fn json_body(self, example: Value) -> Self {
         let body = RequestBodySpec::Json(Schemas::request::<Request>, example, Required::True);
-        Self::of(self.operation.json_body(body))
+        self.map(|operation| operation.json_body(body))
     }
 
     /// Sets an optional JSON body, with an example.
     #[must_use]
     pub fn optional_json_body(self, example: Value) -> Self {
         let body = RequestBodySpec::Json(Schemas::request::<Request>, example, Required::False);
-        Self::of(self.operation.json_body(body))
+        self.map(|operation| operation.json_body(body))
     }
 }
 
@@ -94,7 +103,7 @@ impl<Request: IntoParams, Response> Description<Request, Response> {
     /// Adds the query parameters.
     #[must_use]
     pub fn query(self) -> Self {
-        Self::of(self.operation.query(Request::into_params(|| None)))
+        self.map(|operation| operation.query(Request::into_params(|| None)))
     }
 }
 
@@ -103,7 +112,15 @@ impl<Filter: ListFilter, Entry: ToSchema> Description<Filter, Page<Entry>> {
     /// response with an example entry.
     #[must_use]
     pub fn list(self, description: &'static str, entry: Value) -> Operation {
+        let csv = self.csv.map(|table| {
+            let line = to_raw_value(&entry).and_then(|entry| table.line(&entry));
+            format!("{}\r\n{}\r\n", table.header(), line.unwrap_or_default())
+        });
         let page = OperationResponse::page::<Entry>(description, entry);
+        let page = match csv {
+            Some(example) => page.or_text(csv::MEDIA_TYPE, &example),
+            None => page,
+        };
         self.operation
             .list(filter_parameters::<Filter>(), &query::names::<Filter>())
             .query_parameters(PageParameters::of::<Filter>())

@@ -29,7 +29,7 @@ operations! {
     OperatorAccess;
     SEARCH: Operation<SearchQuery, SearchResults> =
         get("/search", Role::Viewer, "search", "Find an object by ID or reference")
-            .columns(&[
+            .table_columns(&[
                 col("Kind", "kind"),
                 col("ID", "id"),
                 col("Name", "label").text(12),
@@ -38,7 +38,7 @@ operations! {
             ]);
     GET_OVERVIEW: Operation<(), Overview> =
         get("/overview", Role::Viewer, "getOverview", "Get the overview")
-            .columns(&[
+            .table_columns(&[
                 col("Product", "product_id").text(20),
                 col("Denomination", "denomination currency"),
                 col("Available", "free"),
@@ -47,7 +47,7 @@ operations! {
             ]);
     LIST_SAMPLES: Operation<SamplesQuery, SampleList> =
         get("/samples", Role::Viewer, "listSamples", "List traffic samples")
-            .columns(&[
+            .table_columns(&[
                 col("Time", "at"),
                 col("Orders/s", "orders_per_s"),
                 col("Requests/s", "requests_per_s"),
@@ -77,7 +77,7 @@ operations! {
             ]);
     LIST_ACTORS: Operation<ActorsQuery, LiveActors> =
         get("/actors", Role::Viewer, "listActors", "List live actors")
-            .columns(&[
+            .table_columns(&[
                 col("Key", "key").link("/actors/{kind}/{key}"),
                 col("Kind", "kind").at(0),
                 col("State", "state").at(5),

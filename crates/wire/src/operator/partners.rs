@@ -55,7 +55,7 @@ operations! {
     GET_CERTIFICATION: Operation<(), Certification> =
         get("/partners/{partner_id}/certification", Role::Viewer, "getCertification", "Get the certification of a partner")
             .errors(&[Code::RouteNotFound])
-            .columns(&[
+            .table_columns(&[
                 col("Check", "check"),
                 col("State", "state"),
                 col("Observed", "at"),
