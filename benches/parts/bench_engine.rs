@@ -111,6 +111,7 @@ impl BenchEngine {
             assortment: Assortment::new(Arc::clone(&self.catalogue), None),
             approval_rule: None,
             caps: None,
+            origin: None,
         }
     }
 

@@ -2,7 +2,7 @@
 //! fail.
 //!
 //! A comment marks the guard in the SQL text, and the test replaces the condition on that line: in
-//! `commit_batch_v1` by replacing the installed function, in other statements by the proxy. [`GUARDS`] apply
+//! `commit_batch_v2` by replacing the installed function, in other statements by the proxy. [`GUARDS`] apply
 //! to every store; the others are specific to Postgres.
 
 use std::panic::AssertUnwindSafe;
@@ -16,7 +16,7 @@ use crate::proxy::Edit;
 use crate::races;
 use crate::subject::PgSubject;
 
-/// Guards of `commit_batch_v1`: name, text on the marked line, replacement.
+/// Guards of `commit_batch_v2`: name, text on the marked line, replacement.
 const GUARD_EDITS: &[(&str, &str, &str)] = &[
     ("lane", "AND l.generation = p_generation", ""),
     ("lane-batch", "p_batch", "l.batch"),
@@ -209,7 +209,7 @@ async fn assert_fails(guard: &str, case: &str, subject: PgSubject) {
 
 /// The installed commit function, as a statement that replaces it.
 async fn commit_function(subject: &PgSubject) -> String {
-    sqlx::query_scalar("SELECT pg_get_functiondef('commit_batch_v1'::regproc)")
+    sqlx::query_scalar("SELECT pg_get_functiondef('commit_batch_v2'::regproc)")
         .fetch_one(subject.pool())
         .await
         .unwrap()

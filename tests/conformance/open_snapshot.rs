@@ -45,11 +45,11 @@ fn blocks_read_since(subject: &PgSubject, begin: usize) -> f64 {
     blocks.sum()
 }
 
-/// Makes `commit_batch_v1` find the rows forwards, from their oldest versions.
+/// Makes `commit_batch_v2` find the rows forwards, from their oldest versions.
 const READ_FORWARDS: &str = "
     DO $$
     BEGIN
-        EXECUTE replace(pg_get_functiondef('commit_batch_v1'::regproc), ' DESC', '');
+        EXECUTE replace(pg_get_functiondef('commit_batch_v2'::regproc), ' DESC', '');
     END
     $$";
 

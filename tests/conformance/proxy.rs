@@ -15,7 +15,7 @@ use vouchsafe_simulation::conformance::CommitFault;
 use vouchsafe_test_harness::postgres_proxy::{Frame, FrameReader, ProxySocket};
 
 /// Function called by the commit statement.
-const COMMIT: &[u8] = b"commit_batch_v1(";
+const COMMIT: &[u8] = b"commit_batch_v2(";
 
 /// Text in a statement and its replacement.
 pub(crate) type Edit = (&'static str, &'static str);

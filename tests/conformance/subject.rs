@@ -196,7 +196,7 @@ async fn cancel_waiting_commit(pool: &PgPool) -> bool {
            FROM pg_stat_activity AS a
           WHERE a.datname = current_database()
             AND a.wait_event_type = 'Lock'
-            AND a.query LIKE '%commit_batch_v1(%'",
+            AND a.query LIKE '%commit_batch_v2(%'",
     )
     .fetch_optional(pool)
     .await

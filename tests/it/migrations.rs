@@ -103,8 +103,8 @@ async fn production_with_missing_or_changed_schema_is_refused() {
     let complete = schema_objects(&database).await;
     for (damage, expected) in [
         (
-            "DROP FUNCTION commit_batch_v1",
-            "the database lacks the function commit_batch_v1, or has another text of it: run `vouchsafe migrate`",
+            "DROP FUNCTION commit_batch_v2",
+            "the database lacks the function commit_batch_v2, or has another text of it: run `vouchsafe migrate`",
         ),
         (
             "UPDATE functions SET digest = '' WHERE name = 'free_stock_v1'",

@@ -85,7 +85,7 @@ async fn operator_finds_orders_of_all_partners() {
 }
 
 #[tokio::test]
-async fn operator_order_view_adds_partner_id() {
+async fn operator_order_view_adds_partner_id_and_trace() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("100").await;
     let order = place_order(&mut operator, &mut partner, "stock", "PO 1").await;
@@ -93,7 +93,9 @@ async fn operator_order_view_adds_partner_id() {
     let path = format!("/admin/v1/orders/{order_id}");
     let response = operator.call_json(Method::GET, &path, "").await;
     let mut shown = expect_success(&response, 200);
-    let partner_id = shown.as_object_mut().unwrap().remove("partner_id");
+    let mut take = |field| shown.as_object_mut().unwrap().remove(field);
+    assert!(take("trace").is_some_and(|trace| trace.is_object()));
+    let partner_id = take("partner_id");
     assert_eq!((partner_id, &shown), (Some(json!(partner.partner_id)), &order));
     for (path, status, code) in [
         (

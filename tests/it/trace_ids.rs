@@ -71,3 +71,30 @@ async fn log_lines_of_request_carry_trace_id() {
         "{line}"
     );
 }
+
+#[tokio::test]
+async fn order_keeps_trace_and_durations_which_its_log_line_has_with_the_commit() {
+    let service = Instance::start_with(&[("VOUCHSAFE_LOG", "info"), ("VOUCHSAFE_LOG_FORMAT", "json")]);
+    let mut operator = Operator::of(&service);
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("100").await;
+    let placed = partner.order(&sale, 1).await;
+    let order = expect_success(&placed, 201);
+    let order_id = order["order_id"].as_str().unwrap();
+
+    let trace = operator.get(&format!("/admin/v1/orders/{order_id}")).await["trace"].take();
+    assert_eq!(trace["trace_id"], trace_of(&placed));
+    // The first order of its lane is in the log.
+    let line = wait_for_log_line(&service, trace_of(&placed), "order committed");
+    assert_eq!(line["order.id"], order_id);
+    for step in ["admission_us", "holds_us", "queue_us"] {
+        assert!(trace[step].is_u64(), "{trace}");
+        assert_eq!(line[format!("order.{step}")], trace[step], "{step}");
+    }
+    // A signature is checked and Postgres commits: neither takes less than a microsecond.
+    assert!(trace["admission_us"].as_u64() > Some(0), "{trace}");
+    assert!(line["order.commit_us"].as_u64() > Some(0), "{line}");
+
+    let read = expect_success(&partner.get(&format!("/orders/{order_id}")).await, 200);
+    assert_eq!(read.get("trace"), None, "partners do not see it");
+}

@@ -23,7 +23,8 @@ pub use payout::{
     DecidePayout, DecidePayoutError, PayoutResponseEncoder, RequestPayout, decide_payout, request_payout,
 };
 pub use place_order::{
-    IdempotentResponse, OrderRefusal, OrderResponseEncoder, PlaceOrder, PlaceOrderError, place_order,
+    IdempotentResponse, OrderRefusal, OrderResponseEncoder, PlaceOrder, PlaceOrderError, RequestOrigin,
+    place_order,
 };
 pub use procure::{ProcureError, advance_purchase, advance_waiting_order};
 pub use top_up::{TopUp, TopUpError, TopUpResult, top_up};

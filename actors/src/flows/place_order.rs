@@ -20,18 +20,21 @@
 mod draft;
 
 use async_recursion::async_recursion as boxed;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use time::OffsetDateTime;
+use tokio::time::Instant;
 use tracing::{Instrument as _, debug_span};
+use uuid::Uuid;
 use vouchsafe_domain::approval::{ApprovalRule, is_approval_required};
 use vouchsafe_domain::cap::CapExceeded;
 use vouchsafe_domain::catalogue::{Assortment, PricingFailure, RequestedOrder};
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::{Amount, Money};
-use vouchsafe_domain::order::{Order, PendingReason, PricedLine, PricedOrder};
+use vouchsafe_domain::order::{Order, OrderTrace, PendingReason, PricedLine, PricedOrder, to_micros};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
 
@@ -62,6 +65,15 @@ pub struct PlaceOrder {
     pub approval_rule: Option<Arc<ApprovalRule>>,
     /// The partner's caps; `None` if it has none.
     pub caps: Option<OrderCaps>,
+    /// The request, for the durations of its steps; `None` outside of a request.
+    pub origin: Option<RequestOrigin>,
+}
+
+/// The trace of a request, and when its head had been read.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestOrigin {
+    pub trace_id: Uuid,
+    pub received_at: Instant,
 }
 
 /// A refusal that is stored under the key.
@@ -140,7 +152,12 @@ pub async fn place_order(
     command: PlaceOrder,
     encoder: &dyn OrderResponseEncoder,
 ) -> Result<IdempotentResponse, PlaceOrderError> {
+    let admission = OnceCell::new();
     let decide = async |attempt: &idempotent::DecisionAttempt| {
+        let origin = command.origin.map(|origin| {
+            let admission = *admission.get_or_init(|| origin.received_at.elapsed());
+            (origin, admission)
+        });
         let priced = command.assortment.price(&command.request)?;
         if attempt.stock_conflicts == INVALIDATE_SHELVES_AFTER {
             demand_by_sku(&priced)
@@ -191,6 +208,14 @@ pub async fn place_order(
         };
         let mut decision = draft.to_flow_decision(decision, encoder);
         decision.record.caps = checks;
+        if let (Some(order), Some((origin, admission))) = (&mut decision.record.order, origin) {
+            order.trace = Some(OrderTrace {
+                trace_id: origin.trace_id,
+                admission_us: to_micros(admission),
+                holds_us: to_micros(origin.received_at.elapsed().saturating_sub(admission)),
+                queue_us: 0,
+            });
+        }
         Ok(decision)
     };
     // Instrumented by hand: `#[instrument]` would copy the flow's future twice more.

@@ -1,7 +1,9 @@
 //! Batches: the records of one commit with their completions, and the splitting of a rejected batch.
 
+use tokio::time::Instant;
 use tracing::Span;
 use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::order::to_micros;
 
 use super::submission::{Completion, RecordOutcome, Submission};
 use crate::ports::record::{Record, Verdict};
@@ -45,6 +47,20 @@ impl Batch {
                 record.events.is_some() && matches!(verdict, Verdict::Committed(_))
             });
         records.map(|(record, _)| record.partner_id)
+    }
+
+    /// Ends the wait of the records in the queue: the lane sends them now.
+    pub(super) fn finish_queueing(&mut self, now: Instant) {
+        for (record, completion) in self.records.iter_mut().zip(&self.completions) {
+            if let Some(trace) = record.order.as_mut().and_then(|order| order.trace.as_mut()) {
+                trace.queue_us = to_micros(now.saturating_duration_since(completion.submitted_at));
+            }
+        }
+    }
+
+    /// The span of the request of a record.
+    pub(super) fn span_of(&self, index: usize) -> &Span {
+        &self.completions[index].span
     }
 
     /// Log lines about a batch of one record belong to that record's request.

@@ -26,6 +26,7 @@ use tracing::{Instrument as _, error, info, warn};
 use super::batch::Batch;
 use super::checks::{check_records, check_verdicts};
 use super::metrics::LaneMetrics;
+use super::order_log::OrderLog;
 use super::submission::{RecordOutcome, Submission};
 use crate::delivery::commit_notifier::CommitNotifier;
 use crate::ports::record::{Record, Verdict};
@@ -49,12 +50,15 @@ struct CommittedBatch {
     batch: Batch,
     number: i64,
     verdicts: Vec<Verdict>,
+    /// The duration of its commit, with the resolution of an unknown outcome.
+    duration: Duration,
 }
 
 impl CommittedBatch {
     /// Notifies the delivery poller, then delivers the verdicts.
-    fn settle(self, commit_notifier: &CommitNotifier) {
+    fn settle(self, commit_notifier: &CommitNotifier, order_log: &mut OrderLog) {
         commit_notifier.notify(self.batch.partners_with_events(&self.verdicts));
+        order_log.report(&self.batch, &self.verdicts, self.duration);
         self.batch.settle(self.number, self.verdicts);
     }
 }
@@ -94,6 +98,7 @@ pub(super) struct Lane {
     batch_number: i64,
     metrics: Arc<LaneMetrics>,
     commit_notifier: Arc<CommitNotifier>,
+    order_log: OrderLog,
 }
 
 impl Lane {
@@ -113,6 +118,7 @@ impl Lane {
             batch_number: 0,
             metrics,
             commit_notifier,
+            order_log: OrderLog::default(),
         }
     }
 
@@ -151,7 +157,7 @@ impl Lane {
 
     fn settle_committed(&mut self) {
         if let Some(written) = self.committed.take() {
-            written.settle(&self.commit_notifier);
+            written.settle(&self.commit_notifier, &mut self.order_log);
         }
     }
 
@@ -193,6 +199,8 @@ impl Lane {
     ) -> Result<Option<(Batch, BatchRejection)>, SupersededError> {
         let mut losses = 0;
         loop {
+            let started = Instant::now();
+            batch.finish_queueing(started);
             match self.try_write(batch.records()).instrument(batch.span()).await {
                 WriteResult::Written(verdicts) => {
                     self.metrics.record_verdicts(&verdicts);
@@ -201,6 +209,7 @@ impl Lane {
                         batch,
                         number: self.batch_number,
                         verdicts,
+                        duration: started.elapsed(),
                     });
                     return Ok(None);
                 }
@@ -289,7 +298,7 @@ impl Lane {
         let mut commit = self.store.commit(self.batch_number, records);
         let first_poll = poll_fn(|context| Poll::Ready(commit.as_mut().poll(context))).await;
         if let Some(previous) = previous {
-            previous.settle(&self.commit_notifier);
+            previous.settle(&self.commit_notifier, &mut self.order_log);
         }
         match first_poll {
             Poll::Ready(written) => written,

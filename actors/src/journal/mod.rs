@@ -14,6 +14,7 @@ mod commit_health;
 mod lane;
 mod metrics;
 mod money;
+mod order_log;
 mod submission;
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::time::Instant;
 use tracing::field::Empty;
 use tracing::{Span, debug_span};
 
@@ -120,6 +122,7 @@ impl Journal {
                 holds,
                 ticket,
                 reply,
+                submitted_at: Instant::now(),
                 span: Span::current(),
                 commit_span: commit_span(number),
             },

@@ -3,6 +3,7 @@
 //! These live as long as the record's outcome is open, independently of the request that submitted it.
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::time::Instant;
 use tracing::Span;
 use vouchsafe_domain::idempotency::StoredResponse;
 use vouchsafe_domain::ledger::WalletState;
@@ -54,6 +55,7 @@ pub(super) struct Completion {
     pub(super) holds: Vec<Box<dyn Hold>>,
     pub(super) ticket: Ticket,
     pub(super) reply: oneshot::Sender<RecordOutcome>,
+    pub(super) submitted_at: Instant,
     /// The span of the request, for log lines.
     pub(super) span: Span,
     /// Covers submission to verdict.
@@ -110,6 +112,7 @@ impl Completion {
             holds,
             ticket,
             reply,
+            submitted_at: _,
             span,
             commit_span,
         } = self;

@@ -40,6 +40,7 @@ const FUNCTIONS: &[(&str, &str)] = sql_functions![
     "cap_usage_v1",
     "claim_chunks_v1",
     "commit_batch_v1",
+    "commit_batch_v2",
     "count_requests_v1",
     "create_attempt_partition_v1",
     "database_history_v1",

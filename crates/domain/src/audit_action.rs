@@ -145,10 +145,10 @@ pub enum AuditAction {
     /// Written by `retrieve_codes_v1`.
     #[strum(serialize = "codes.retrieve")]
     RetrieveCodes,
-    /// Written by `commit_batch_v1`.
+    /// Written by `commit_batch_v2`.
     #[strum(serialize = "wallet.top_up")]
     TopUpWallet,
-    /// Written by `commit_batch_v1`.
+    /// Written by `commit_batch_v2`.
     #[strum(serialize = "wallet.adjust")]
     AdjustWallet,
 }

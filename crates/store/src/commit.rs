@@ -37,7 +37,7 @@ static COMMIT_BATCH: LazyLock<String> = LazyLock::new(|| {
     let parameters: Vec<_> = (1..=PARAMETERS.concat().len())
         .map(|number| format!("${number}"))
         .collect();
-    format!("SELECT * FROM commit_batch_v1({}::jsonb)", parameters.join(", "))
+    format!("SELECT * FROM commit_batch_v2({}::jsonb)", parameters.join(", "))
 });
 
 /// Fencing token of a lane.
@@ -185,8 +185,8 @@ mod tests {
     /// Columns of one type could change places.
     #[test]
     fn columns_are_in_the_order_of_the_function() {
-        let function = include_str!("../../../migrations/functions/commit_batch_v1.sql");
-        let (_, parameters) = function.split_once("FUNCTION commit_batch_v1(").unwrap();
+        let function = include_str!("../../../migrations/functions/commit_batch_v2.sql");
+        let (_, parameters) = function.split_once("FUNCTION commit_batch_v2(").unwrap();
         let (parameters, _) = parameters.split_once(") RETURNS").unwrap();
         let names = parameters
             .trim()

@@ -7,12 +7,13 @@ mod list;
 use sqlx::types::Json;
 use sqlx::{PgPool, Postgres, QueryBuilder};
 use time::{Date, OffsetDateTime};
+use uuid::Uuid;
 use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, StockId, VoucherId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::order::{
-    FulfilmentSource, Milestone, Order, OrderLine, OrderStatus, PendingReason, StoredOrder,
+    FulfilmentSource, Milestone, Order, OrderLine, OrderStatus, OrderTrace, PendingReason, StoredOrder,
 };
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
@@ -46,6 +47,11 @@ struct OrderRow {
     last_sequence: i32,
     created_at: OffsetDateTime,
     updated_at: OffsetDateTime,
+    /// With the durations, or none of them.
+    trace_id: Option<Uuid>,
+    admission_us: Option<i32>,
+    holds_us: Option<i32>,
+    queue_us: Option<i32>,
     voucher_ids: Vec<VoucherId>,
     first_retrieved_at: Vec<Option<OffsetDateTime>>,
     voucher_lines: Vec<i16>,
@@ -231,6 +237,7 @@ impl TryFrom<OrderRow> for Order {
         let lines: Vec<OrderLine> =
             serde_json::from_str(&row.lines).map_err(|_| invalid(order_id, "line"))?;
         let allocations = row.allocations(&lines).ok_or_else(|| invalid(order_id, "line"))?;
+        let trace = row.trace();
         let is_returned = row.returned.iter();
         let (returned, vouchers): (Vec<_>, Vec<_>) = allocations
             .into_iter()
@@ -259,11 +266,21 @@ impl TryFrom<OrderRow> for Order {
             timeline,
             created_at: row.created_at,
             updated_at: row.updated_at,
+            trace,
         })
     }
 }
 
 impl OrderRow {
+    fn trace(&self) -> Option<OrderTrace> {
+        Some(OrderTrace {
+            trace_id: self.trace_id?,
+            admission_us: self.admission_us?,
+            holds_us: self.holds_us?,
+            queue_us: self.queue_us?,
+        })
+    }
+
     fn allocations(&self, lines: &[OrderLine]) -> Option<Vec<Allocation>> {
         let rows = self
             .voucher_ids

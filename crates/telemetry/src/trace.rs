@@ -2,11 +2,32 @@
 //!
 //! A request with a valid `traceparent` continues that trace; others get a random id.
 
+use std::time::Instant;
+
 use actix_http::header::HeaderMap;
+use uuid::Uuid;
 
 tokio::task_local! {
-    /// The trace id of the current request.
-    pub static TRACE_ID: String;
+    /// The trace of the current request.
+    pub static REQUEST_TRACE: RequestTrace;
+}
+
+/// The trace id of a request, and when its head had been read.
+#[derive(Debug)]
+pub struct RequestTrace {
+    pub trace_id: String,
+    received_at: Instant,
+}
+
+impl RequestTrace {
+    /// The trace of a request whose head was read just now.
+    #[must_use]
+    pub fn start(trace_id: String) -> Self {
+        Self {
+            trace_id,
+            received_at: Instant::now(),
+        }
+    }
 }
 
 /// The parts of a well-formed `traceparent`, as hexadecimal digits.
@@ -31,7 +52,15 @@ impl Traceparent<'_> {
 /// The trace id of the current request; empty outside of a request.
 #[must_use]
 pub fn current_trace_id() -> String {
-    TRACE_ID.try_with(Clone::clone).unwrap_or_default()
+    let trace_id = REQUEST_TRACE.try_with(|trace| trace.trace_id.clone());
+    trace_id.unwrap_or_default()
+}
+
+/// The trace id of the current request as 16 bytes, and when its head had been read.
+#[must_use]
+pub fn current_request() -> Option<(Uuid, Instant)> {
+    let request = REQUEST_TRACE.try_with(|trace| Some((trace.trace_id.parse().ok()?, trace.received_at)));
+    request.ok().flatten()
 }
 
 /// Parses `traceparent`: `00-<32 hex>-<16 hex>-<2 hex>`, neither id all zeros.
@@ -65,7 +94,7 @@ pub fn parse_traceparent(headers: &HeaderMap) -> Option<Traceparent<'_>> {
 /// 32 hexadecimal digits.
 #[must_use]
 pub fn random_trace_id() -> String {
-    uuid::Uuid::now_v7().simple().to_string()
+    Uuid::now_v7().simple().to_string()
 }
 
 #[cfg(test)]

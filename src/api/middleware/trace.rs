@@ -10,7 +10,9 @@ use tracing::{Instrument as _, Span, error_span};
 use vouchsafe_domain::spans::SPANS;
 
 use crate::metrics::ExemplarLabels;
-use vouchsafe_telemetry::trace::{TRACE_ID, Traceparent, parse_traceparent, random_trace_id};
+use vouchsafe_telemetry::trace::{
+    REQUEST_TRACE, RequestTrace, Traceparent, parse_traceparent, random_trace_id,
+};
 
 /// The response header with the trace id (spec part 7).
 static X_TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");
@@ -32,22 +34,24 @@ pub(super) async fn trace_request<B>(
 ) -> Result<ServiceResponse<B>, actix_web::Error> {
     let parent = parse_traceparent(request.headers());
     let trace_id = parent.map_or_else(random_trace_id, |parent| parent.trace_id.to_owned());
-    let header = HeaderValue::from_str(&trace_id);
+    let trace = RequestTrace::start(trace_id);
+    let trace_id = &trace.trace_id;
+    let header = HeaderValue::from_str(trace_id);
     let route = request.match_pattern();
-    let span = request_span(&request, route.as_deref(), &trace_id);
+    let span = request_span(&request, route.as_deref(), trace_id);
     let is_recorded = parent.is_none_or(Traceparent::is_sampled);
-    vouchsafe_telemetry::start_span(&span, &trace_id, parent);
+    vouchsafe_telemetry::start_span(&span, trace_id, parent);
     let request = TracedRequest {
         request,
         route,
-        exemplar: is_recorded.then(|| ExemplarLabels::new(&trace_id)).flatten(),
+        exemplar: is_recorded.then(|| ExemplarLabels::new(trace_id)).flatten(),
     };
     let result = async {
         next(request)
             .await
             .map_err(|error| (error.error_response(), error))
     };
-    let mut result = TRACE_ID.scope(trace_id, result).instrument(span).await;
+    let mut result = REQUEST_TRACE.scope(trace, result).instrument(span).await;
     if let Ok(value) = header {
         let headers = match &mut result {
             Ok(response) => response.headers_mut(),
@@ -66,7 +70,7 @@ pub(crate) fn respond_without_span(
     let trace_id =
         parse_traceparent(headers).map_or_else(random_trace_id, |parent| parent.trace_id.to_owned());
     let header = HeaderValue::from_str(&trace_id);
-    let mut response = TRACE_ID.sync_scope(trace_id, answer);
+    let mut response = REQUEST_TRACE.sync_scope(RequestTrace::start(trace_id), answer);
     if let Ok(value) = header {
         response.headers_mut().insert(X_TRACE_ID.clone(), value);
     }

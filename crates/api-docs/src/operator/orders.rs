@@ -74,5 +74,8 @@ fn refunded_order() -> Value {
 fn order() -> Value {
     let mut order = example_order();
     order["partner_id"] = "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f".into();
+    order["trace"] = json!({
+        "trace_id": "0198c1f2a3b47c5d8e9f0a1b2c3d4e60", "admission_us": 412, "holds_us": 95, "queue_us": 1830,
+    });
     order
 }

@@ -101,6 +101,10 @@ pub(super) static PAGES: [Page; 3] = [
                 col("Created", "created_at"),
                 col("Changed", "updated_at"),
                 col("Metadata", "metadata"),
+                col("Trace ID of the request", "trace.trace_id"),
+                col("Admission: authentication and body (µs)", "trace.admission_us"),
+                col("Price and holds of money and vouchers (µs)", "trace.holds_us"),
+                col("Wait for the commit, which the log has (µs)", "trace.queue_us"),
             ],
             &[
                 Section::new(

@@ -114,6 +114,7 @@ impl OrderRequest {
                 caps: Arc::new(caps),
                 family_id: CredentialId::from_uuid(Uuid::nil()),
             }),
+            origin: None,
         }
     }
 }

@@ -116,6 +116,10 @@ columns! {
         lines: String,
         timeline: Option<String>,
         created: OffsetDateTime,
+        trace: Option<Uuid>,
+        admission: Option<i32>,
+        holds: Option<i32>,
+        queue: Option<i32>,
     }
 }
 
@@ -305,6 +309,10 @@ impl<'a> Orders<'a> {
         let timeline = (!order.is_unchanged()).then(|| to_json(&order.timeline));
         self.timeline.push(timeline.transpose()?);
         self.created.push(order.created_at);
+        self.trace.push(order.trace.map(|trace| trace.trace_id));
+        self.admission.push(order.trace.map(|trace| trace.admission_us));
+        self.holds.push(order.trace.map(|trace| trace.holds_us));
+        self.queue.push(order.trace.map(|trace| trace.queue_us));
         Ok(())
     }
 
@@ -314,6 +322,10 @@ impl<'a> Orders<'a> {
         clear_if_all_null(&mut self.reference);
         clear_if_all_null(&mut self.metadata);
         clear_if_all_null(&mut self.timeline);
+        clear_if_all_null(&mut self.trace);
+        clear_if_all_null(&mut self.admission);
+        clear_if_all_null(&mut self.holds);
+        clear_if_all_null(&mut self.queue);
     }
 }
 

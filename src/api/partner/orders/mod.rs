@@ -8,13 +8,14 @@ use actix_web::http::header::{CONTENT_TYPE, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 pub(super) use list::list;
 use vouchsafe_actors::flows::{
-    self, OrderCaps, OrderRefusal, OrderResponseEncoder, PlaceOrder, PlaceOrderError,
+    self, OrderCaps, OrderRefusal, OrderResponseEncoder, PlaceOrder, PlaceOrderError, RequestOrigin,
 };
 use vouchsafe_domain::catalogue::RequestedOrder;
 use vouchsafe_domain::idempotency::Response;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::{Order, OrderStatus};
 use vouchsafe_security::idempotency::IdempotencyScope;
+use vouchsafe_telemetry::trace::current_request;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::orders::body::OrderBody;
 use vouchsafe_wire::partner::orders::cap_error::CapError;
@@ -73,6 +74,10 @@ pub(super) async fn place(
         caps: caps.map(|caps| OrderCaps {
             caps,
             family_id: signed.caller.family_id,
+        }),
+        origin: current_request().map(|(trace_id, received_at)| RequestOrigin {
+            trace_id,
+            received_at: received_at.into(),
         }),
     };
     let placed = flows::place_order(&service.engine, command, &JsonEncoder).await;

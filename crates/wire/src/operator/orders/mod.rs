@@ -4,6 +4,7 @@ pub mod fulfil;
 
 use serde::Serialize;
 use utoipa::ToSchema;
+use uuid::fmt::Simple;
 use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::envelope::Event;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
@@ -67,12 +68,33 @@ operations! {
         .errors(&[Code::OrderNotFulfillable, Code::IdempotencyInProgress]);
 }
 
-/// An order and its partner.
+/// An order, its partner, and how it was placed.
 #[derive(Serialize, ToSchema)]
 pub struct OrderOfPartner<'a> {
     partner_id: PartnerId,
     #[serde(flatten)]
     order: OrderBody<'a>,
+    /// How long the steps of placing the order took. Null for an order of an earlier version.
+    #[schema(required)]
+    trace: Option<OrderTraceBody>,
+}
+
+/// The trace of the request that placed an order, and how long its steps took until its commit began. The
+/// duration of the commit is in the log.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OrderTrace)]
+pub struct OrderTraceBody {
+    /// Trace ID of the request, as in its `X-Trace-ID` and in the log.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{32}$")]
+    trace_id: Simple,
+    /// Microseconds from the head of the request to the first decision: authentication, body and idempotency
+    /// key.
+    admission_us: i32,
+    /// Microseconds of the decisions: price, holds of money and vouchers, and commits that refused an earlier
+    /// decision.
+    holds_us: i32,
+    /// Microseconds that the decided order waited for a commit.
+    queue_us: i32,
 }
 
 impl<'a> OrderOfPartner<'a> {
@@ -84,6 +106,12 @@ impl<'a> OrderOfPartner<'a> {
         Ok(Self {
             partner_id: order.partner_id,
             order: OrderBody::of(order)?,
+            trace: order.trace.map(|trace| OrderTraceBody {
+                trace_id: trace.trace_id.into(),
+                admission_us: trace.admission_us,
+                holds_us: trace.holds_us,
+                queue_us: trace.queue_us,
+            }),
         })
     }
 
