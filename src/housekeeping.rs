@@ -12,6 +12,7 @@ mod replication;
 mod sampler;
 mod security_events;
 mod stock_metrics;
+pub(crate) mod traffic;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -126,6 +127,7 @@ pub(crate) async fn run_housekeeping(service: &Arc<JobState>) -> Infallible {
         run_recorder(service),
         overview::read(service),
         sampler::sample(service),
+        traffic::store_minutes(service),
         service.engine.share_stock()
     );
     never

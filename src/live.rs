@@ -13,7 +13,9 @@ use time::OffsetDateTime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tracing::warn;
 use vouchsafe_actors::engine::Engine;
+use vouchsafe_domain::order::to_micros;
 use vouchsafe_domain::stock::level::{RecentSales, StockLevel};
+use vouchsafe_store::PeriodCounts;
 use vouchsafe_wire::operator::live::{Overview, Sample, SamplePeriod};
 
 pub(crate) use self::actor_histories::ActorHistories;
@@ -44,6 +46,28 @@ const LOW_STOCK_DAYS: f64 = 7.0;
 /// A SKU with little stock.
 pub(crate) type LowStock = (StockLevel, RecentSales);
 
+/// The SKUs with little stock.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LowStockSkus {
+    /// The number of all of them.
+    pub(crate) count: usize,
+    /// Up to [`LOW_STOCK`], those that last for the shortest time first.
+    pub(crate) lowest: Vec<LowStock>,
+}
+
+impl LowStockSkus {
+    /// Adds SKUs with little stock.
+    pub(crate) fn extend(&mut self, levels: impl Iterator<Item = LowStock>) {
+        let before = self.lowest.len();
+        self.lowest.extend(levels);
+        self.count += self.lowest.len() - before;
+        let days_left = |(_, sales): &LowStock| sales.days_left.unwrap_or(f64::INFINITY);
+        self.lowest
+            .sort_by(|left, right| days_left(left).total_cmp(&days_left(right)));
+        self.lowest.truncate(LOW_STOCK);
+    }
+}
+
 /// The samples of the last hours, and the open feeds.
 #[derive(Debug)]
 pub(crate) struct Live {
@@ -51,7 +75,7 @@ pub(crate) struct Live {
     /// The last event of the feed.
     event: watch::Sender<Arc<FeedEvent>>,
     feeds: Arc<Semaphore>,
-    low_stock: Mutex<Vec<LowStock>>,
+    low_stock: Mutex<LowStockSkus>,
     overview: Mutex<Option<Arc<Overview>>>,
     pub(crate) actor_histories: ActorHistories,
 }
@@ -62,6 +86,8 @@ struct Series {
     tens: VecDeque<Sample>,
     /// The counts of the seconds since the last sample of ten seconds.
     since_ten: TrafficCounts,
+    /// The counts since the last [`Live::take_unstored`], and the longest of the last commits.
+    unstored: (TrafficCounts, Duration),
 }
 
 /// An event of the feed, rendered once for all that follow it.
@@ -116,6 +142,8 @@ impl Live {
     /// Adds the traffic of the last second. Returns its sample.
     pub(crate) fn record(&self, traffic: &Traffic, engine: &Engine, now: OffsetDateTime) -> Sample {
         let counts = traffic.take();
+        let commits = engine.lanes().into_iter().map(|lane| lane.last_commit);
+        let commit = commits.max().unwrap_or_default();
         let sample = |counts: &TrafficCounts| Sample {
             at: now,
             requests_per_s: counts.per_second(counts.requests),
@@ -123,22 +151,35 @@ impl Live {
             unavailable_share: share(counts.unavailable, counts.requests),
             order_p50_ms: counts.order_times.quantile(50).map(millis),
             order_p99_ms: counts.order_times.quantile(99).map(millis),
-            commit_ms: engine
-                .lanes()
-                .iter()
-                .map(|lane| millis(lane.last_commit))
-                .fold(0.0, f64::max),
+            commit_ms: millis(commit),
             records_in_flight: engine.in_flight(),
         };
         let second = sample(&counts);
         let mut series = self.series();
         push(&mut series.seconds, second, SECONDS);
         series.since_ten.add(&counts);
+        series.unstored.0.add(&counts);
+        series.unstored.1 = series.unstored.1.max(commit);
         if series.since_ten.period >= TEN_SECONDS {
             let ten = sample(&std::mem::take(&mut series.since_ten));
             push(&mut series.tens, ten, TENS_OF_SECONDS);
         }
         second
+    }
+
+    /// The counts since the last call, or since the start.
+    pub(crate) fn take_unstored(&self) -> PeriodCounts {
+        let (counts, commit) = std::mem::take(&mut self.series().unstored);
+        let quantile = |percent| counts.order_times.quantile(percent).map(to_micros);
+        PeriodCounts {
+            period: counts.period,
+            requests: counts.requests,
+            unavailable: counts.unavailable,
+            orders: counts.orders,
+            order_p50_us: quantile(50),
+            order_p99_us: quantile(99),
+            commit_us: to_micros(commit),
+        }
     }
 
     /// The samples of a period, oldest first.
@@ -197,13 +238,11 @@ impl Live {
         }
     }
 
-    /// Replaces the list of SKUs with little stock.
-    pub(crate) fn set_low_stock(&self, levels: Vec<LowStock>) {
-        *self.low_stock.lock() = levels;
+    pub(crate) fn set_low_stock(&self, skus: LowStockSkus) {
+        *self.low_stock.lock() = skus;
     }
 
-    /// SKUs with little stock, the lowest first.
-    pub(crate) fn low_stock(&self) -> Vec<LowStock> {
+    pub(crate) fn low_stock(&self) -> LowStockSkus {
         self.low_stock.lock().clone()
     }
 
@@ -224,13 +263,6 @@ impl Live {
 /// Whether the stock of a SKU that sells may not last.
 pub(crate) fn is_low(sales: &RecentSales) -> bool {
     sales.days_left.is_some_and(|days| days < LOW_STOCK_DAYS)
-}
-
-/// Keeps the lowest levels, those that last for the shortest time first.
-pub(crate) fn keep_lowest(levels: &mut Vec<LowStock>) {
-    let days_left = |(_, sales): &LowStock| sales.days_left.unwrap_or(f64::INFINITY);
-    levels.sort_by(|left, right| days_left(left).total_cmp(&days_left(right)));
-    levels.truncate(LOW_STOCK);
 }
 
 fn push(samples: &mut VecDeque<Sample>, sample: Sample, limit: usize) {

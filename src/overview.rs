@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use vouchsafe_store::{PgStore, Replica, StoreError};
-use vouchsafe_wire::operator::live::Overview;
+use vouchsafe_store::{PgStore, Replica, SalesRow, StoreError};
+use vouchsafe_wire::operator::live::{Overview, SalesComparison, SalesOverview};
 use vouchsafe_wire::operator::stock::level::StockLevelBody;
 
 use crate::service::Service;
@@ -12,7 +12,9 @@ use crate::service::Service;
 pub(crate) async fn read_overview(service: &Service, store: &PgStore) -> Result<Arc<Overview>, StoreError> {
     let work = store.count_open_work().await?;
     let catalogue = service.catalogue.current();
-    let low_stock = service.live.low_stock().into_iter().filter_map(|(level, sales)| {
+    let low_stock = service.live.low_stock();
+    let low_stock_skus = low_stock.count;
+    let low_stock = low_stock.lowest.into_iter().filter_map(|(level, sales)| {
         let product = catalogue.get(&level.sku.product_id)?;
         Some(StockLevelBody::of(level, Some(sales), product.currency))
     });
@@ -29,6 +31,33 @@ pub(crate) async fn read_overview(service: &Service, store: &PgStore) -> Result<
             .map(|lag| lag.as_secs_f64()),
         traffic: service.live.latest(),
         work,
+        sales: to_overview(store.traffic.compare_sales().await?),
+        circuits_open: service.purchasing.count_open_circuits(),
+        exports_behind: service.metrics.audit_export().count_behind(),
+        low_stock_skus,
         low_stock: low_stock.collect(),
     }))
+}
+
+fn to_overview(rows: Vec<SalesRow>) -> SalesOverview {
+    let mut sales = SalesOverview::default();
+    for row in rows {
+        let (partner_id, product_id, list) = match &*row.kind {
+            "partner" => (Some(row.key), None, &mut sales.by_partner),
+            "product" => (None, Some(row.key), &mut sales.by_product),
+            _ => (None, None, &mut sales.by_currency),
+        };
+        list.push(SalesComparison {
+            partner_id,
+            product_id,
+            currency: row.currency,
+            orders_today: row.orders_today,
+            vouchers_today: row.vouchers_today,
+            amount_today: row.total_today.of(row.currency),
+            orders_yesterday: row.orders_yesterday,
+            vouchers_yesterday: row.vouchers_yesterday,
+            amount_yesterday: row.total_yesterday.of(row.currency),
+        });
+    }
+    sales
 }

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use super::every;
-use crate::live::{is_low, keep_lowest};
+use crate::live::{LowStockSkus, is_low};
 use crate::metrics::StockTotals;
 use crate::service::JobState;
 use vouchsafe_store::StoreError;
@@ -27,7 +27,7 @@ pub(super) async fn measure_stock(service: &JobState) -> Infallible {
 
 async fn total_stock(service: &JobState) -> Result<StockTotals, StoreError> {
     let (mut totals, mut after) = (StockTotals::default(), None);
-    let (mut low_stock, now) = (Vec::new(), service.clock.now());
+    let (mut low_stock, now) = (LowStockSkus::default(), service.clock.now());
     loop {
         let page = service
             .store
@@ -46,7 +46,6 @@ async fn total_stock(service: &JobState) -> Result<StockTotals, StoreError> {
             is_low(&sales).then_some((level, sales))
         });
         low_stock.extend(with_sales);
-        keep_lowest(&mut low_stock);
         if after.is_none() {
             service.live.set_low_stock(low_stock);
             return Ok(totals);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use actix_web::dev::ServerHandle;
 use tracing::warn;
 
-use crate::housekeeping::{recorder, renew_lease};
+use crate::housekeeping::{recorder, renew_lease, traffic};
 use crate::service::JobState;
 use crate::service_manager;
 
@@ -60,6 +60,7 @@ async fn drain(service: &JobState, listeners: &[ServerHandle; 2]) {
     if let Some(watch) = &service.certification {
         recorder::flush(service, watch).await;
     }
+    traffic::store(service).await;
     for listener in listeners {
         listener.stop(true).await;
     }

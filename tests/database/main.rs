@@ -39,6 +39,7 @@ mod slow_key_manager;
 mod stock;
 mod stock_levels;
 mod store_errors;
+mod traffic;
 mod transit;
 mod verify;
 mod void;

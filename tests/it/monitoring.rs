@@ -59,6 +59,9 @@ async fn overview_counts_waiting_work_and_samples_show_orders() {
         ("requests_to_confirm", json!(0)),
         ("drifts_open", json!(0)),
         ("webhooks_failing", json!(0)),
+        ("webhooks_gone", json!(0)),
+        ("circuits_open", json!(0)),
+        ("exports_behind", json!(0)),
         ("nodes_live", json!(1)),
         ("nodes_lost", json!(0)),
     ];
@@ -77,6 +80,57 @@ async fn overview_counts_waiting_work_and_samples_show_orders() {
         let mut actors = event["actors"]["data"].as_array().unwrap().iter();
         let wallet = actors.find(|actor| actor["key"] == json!(partner.partner_id));
         assert_eq!(wallet.unwrap()["kind"], "wallet");
+    }
+}
+
+#[tokio::test]
+async fn traffic_of_all_nodes_outlives_the_node_that_had_it() {
+    let mut service = Instance::start();
+    let mut operator = Operator::of(&service);
+    let mut partner = operator.add_partner("1000").await;
+    let sale = operator.add_stocked_product(1).await;
+    expect_success(&partner.order(&sale, 1).await, 201);
+    eventually("a sample with the order", WAIT_TIMEOUT, async || {
+        let samples = operator.get("/admin/v1/samples").await;
+        let mut samples = samples["data"].as_array().unwrap().clone().into_iter();
+        samples.find(|sample| sample["orders_per_s"].as_f64() > Some(0.0))
+    })
+    .await;
+    service.stop();
+    service.restart();
+
+    let traffic = Operator::of(&service)
+        .get("/admin/v1/traffic?from=2020-01-01")
+        .await;
+    assert_eq!(traffic["step_s"], 7_200, "30 days at most: {traffic}");
+    let minutes = traffic["data"].as_array().unwrap();
+    let with_orders: Vec<_> = minutes
+        .iter()
+        .filter(|minute| minute["orders_per_s"].as_f64() > Some(0.0))
+        .collect();
+    let [minute] = with_orders[..] else {
+        panic!("{traffic}")
+    };
+    assert!(minute["order_p99_ms"].as_f64() > Some(0.0), "{minute}");
+    let read = Operator::of(&service).get("/admin/v1/traffic").await;
+    assert_eq!(read["step_s"], 240, "a day without `from`");
+    let sales = Operator::of(&service).get("/admin/v1/overview").await["sales"].take();
+    for (list, of) in [
+        ("by_currency", json!({})),
+        ("by_partner", json!({ "partner_id": partner.partner_id })),
+        ("by_product", json!({ "product_id": sale.product_id })),
+    ] {
+        let [row] = &sales[list].as_array().unwrap()[..] else {
+            panic!("{list}: {sales}")
+        };
+        // The test may run at midnight.
+        let [orders, vouchers, amount] = ["orders", "vouchers", "amount"].map(|of| {
+            row[format!("{of}_today")].as_f64().unwrap() + row[format!("{of}_yesterday")].as_f64().unwrap()
+        });
+        assert_eq!((orders, vouchers, amount), (1.0, 1.0, 25.0), "{row}");
+        for (field, id) in of.as_object().unwrap() {
+            assert_eq!(row[field], *id, "{list}");
+        }
     }
 }
 

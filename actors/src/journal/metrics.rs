@@ -1,6 +1,7 @@
 //! Journal metrics: commit duration, batch size, verdicts, events, money, recoveries.
 
 use std::fmt::{self, Write as _};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use prometheus_client::registry::{Registry, Unit};
 use strum::VariantArray as _;
 use tokio::time::Instant;
 use vouchsafe_domain::event_kind::EventKind;
+use vouchsafe_domain::sales::Sales;
 
 use super::commit_health::CommitHealth;
 use super::money::MoneyMetrics;
@@ -28,6 +30,7 @@ pub struct JournalMetrics {
     verdicts: Family<VerdictLabels, Counter>,
     events: Family<EventLabels, Counter>,
     money: MoneyMetrics,
+    sales: Arc<Mutex<Sales>>,
     recoveries: Counter,
 }
 
@@ -103,12 +106,19 @@ impl Default for JournalMetrics {
             verdicts: Family::default(),
             events: Family::default(),
             money: MoneyMetrics::default(),
+            sales: Arc::default(),
             recoveries: Counter::default(),
         }
     }
 }
 
 impl JournalMetrics {
+    /// The sales of all lanes since the last call.
+    #[must_use]
+    pub fn take_sales(&self) -> Sales {
+        std::mem::take(&mut self.sales.lock())
+    }
+
     /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         let journal = registry.sub_registry_with_prefix("journal");
@@ -274,10 +284,11 @@ impl LaneMetrics {
         }
     }
 
-    /// Counts the events and the money of the committed records.
+    /// Counts events, money and sales of the committed records.
     pub(super) fn record_committed(&self, records: &[Record], verdicts: &[Verdict]) {
         let mut counts = [0; EventKind::VARIANTS.len()];
         let mut money = self.metrics.money.lock();
+        let mut sales = self.metrics.sales.lock();
         for (record, verdict) in records.iter().zip(verdicts) {
             if matches!(verdict, Verdict::Committed(_)) {
                 let steps = record.events.iter().flat_map(|events| &events.steps);
@@ -285,9 +296,12 @@ impl LaneMetrics {
                 if let Some(movement) = &record.movement {
                     money.add(movement);
                 }
+                if let Some(order) = &record.order {
+                    sales.add(order);
+                }
             }
         }
-        drop(money);
+        drop((money, sales));
         for (kind, count) in EventKind::VARIANTS.iter().zip(counts) {
             if count > 0 {
                 self.metrics.event_counter(*kind).inc_by(count);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
@@ -38,6 +38,9 @@ struct TargetLabels {
     target: &'static str,
 }
 
+/// Longer than the interval of checkpoints and an attempt at an endpoint that hangs.
+const BEHIND_AFTER: Duration = Duration::from_secs(60);
+
 /// When each configured target last had all checkpoints.
 #[derive(Debug, Clone, Default)]
 pub struct AuditExportMetrics(Arc<Mutex<BTreeMap<TargetName, Instant>>>);
@@ -51,6 +54,14 @@ impl AuditExportMetrics {
     pub(crate) fn record_complete(&self, name: TargetName) {
         let mut complete = self.0.lock();
         complete.insert(name, Instant::now());
+    }
+
+    /// The number of targets that have lacked checkpoints for longer than [`BEHIND_AFTER`].
+    #[must_use]
+    pub fn count_behind(&self) -> usize {
+        let complete = self.0.lock();
+        let behind = complete.values().filter(|at| at.elapsed() > BEHIND_AFTER);
+        behind.count()
     }
 
     /// Seconds since the target last had all checkpoints; 0 if it is not configured.

@@ -8,6 +8,7 @@ use reqwest::{Body, Client, StatusCode};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use vouchsafe_domain::ids::ChangeRequestId;
+use vouchsafe_domain::period::Period;
 use vouchsafe_private_postgres::OPERATOR_TOKEN_FILE;
 use vouchsafe_security::secret::expose;
 use vouchsafe_security::secret_file;
@@ -103,6 +104,8 @@ impl<F: Args + Serialize> ListQuery for ListArgs<F> {
 }
 
 impl ListQuery for ActorsQuery {}
+
+impl ListQuery for Period {}
 
 impl ListQuery for SearchQuery {}
 

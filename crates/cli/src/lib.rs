@@ -62,6 +62,7 @@ pub use self::table::MAX_WIDTH;
 use vouchsafe_domain::audit_log::AuditFilter;
 use vouchsafe_domain::deceptive::escape_output;
 use vouchsafe_domain::error_chain::describe_chain;
+use vouchsafe_domain::period::Period;
 use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::framing::API_PREFIX;
@@ -131,6 +132,9 @@ pub enum Command {
     /// Show traffic, the numbers of orders, payouts and changes that wait for a decision, and low stock.
     #[command(after_help = examples!["vouchsafe overview"])]
     Overview(admin::AdminOptions),
+    /// List the traffic of all nodes in a range of the last 30 days, by default of the last day.
+    #[command(after_help = examples!["vouchsafe traffic --since 7d"])]
+    Traffic(AdminQuery<Period>),
     /// Report what may need an operator: refused requests, failing webhooks, waiting work, low stock, open
     /// drifts, restarts.
     #[command(after_help = examples!["vouchsafe trouble --since 6h"])]
@@ -313,6 +317,7 @@ async fn dispatch(
         Command::Request(args) => change_request::run(args.action, &admin(args.options)?).await,
         Command::Search(args) => search::run(&args.query, &admin(args.options)?).await,
         Command::Overview(options) => monitoring::overview(&admin(options)?).await,
+        Command::Traffic(args) => monitoring::traffic(&args.query, &admin(args.options)?).await,
         Command::Trouble(args) => trouble::run(&args.query, &admin(args.options)?).await,
         Command::Actors(args) => monitoring::actors(&args.query, &admin(args.options)?).await,
         Command::Nodes(args) => monitoring::nodes(&args.query, &admin(args.options)?).await,

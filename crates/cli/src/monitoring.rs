@@ -1,12 +1,13 @@
-//! `vouchsafe overview`, `actors`, `nodes`, `lanes`, `settings`,
+//! `vouchsafe overview`, `traffic`, `actors`, `nodes`, `lanes`, `settings`,
 //! `audit` and `checkpoints`: what runs, and the audit trail.
 
 use clap::{Args, Subcommand};
 use vouchsafe_domain::audit_log::{AuditFilter, CheckpointFilter};
+use vouchsafe_domain::period::Period;
 use vouchsafe_wire::operator::actors::ActorsQuery;
 use vouchsafe_wire::operator::monitoring::{
     GET_ACTOR, GET_OVERVIEW, LIST_ACTORS, LIST_AUDIT, LIST_AUDIT_CHECKPOINTS, LIST_LANES, LIST_NODES,
-    LIST_SETTINGS, WRITE_AUDIT_CHECKPOINT,
+    LIST_SETTINGS, LIST_TRAFFIC, WRITE_AUDIT_CHECKPOINT,
 };
 
 use super::CommandOutput;
@@ -54,6 +55,10 @@ pub(super) async fn actors(args: &ActorsArgs, admin: &AdminClient) -> anyhow::Re
 
 pub(super) async fn overview(admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     admin.run(GET_OVERVIEW).await
+}
+
+pub(super) async fn traffic(period: &Period, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
+    admin.list(LIST_TRAFFIC, period).await
 }
 
 pub(super) async fn nodes(query: &ListArgs, admin: &AdminClient) -> anyhow::Result<CommandOutput> {

@@ -25,6 +25,7 @@ pub(crate) fn render(
         target,
         field,
         is_live,
+        zoom,
         ..
     } = section.source
     else {
@@ -39,8 +40,8 @@ pub(crate) fn render(
     });
     let lines = Json::List(lines.collect());
     html! {
-        figure.chart data-source=(source) data-field=(field) data-lines=(lines.to_string()) data-live[is_live] {
-            div.plot role="img" aria-label={ (section.heading) " as a chart; the table has the same figures" } {}
+        figure.chart data-source=(source) data-field=(field) data-lines=(lines.to_string()) data-live[is_live] data-zoom=[(!zoom.is_empty()).then_some(zoom)] {
+            div.plot title=[(!zoom.is_empty()).then_some("Drag over a range to see it alone")] role="img" aria-label={ (section.heading) " as a chart; the table has the same figures" } {}
             @match table_page(section, value) {
                 Some(page) => p.more { a href=(page) { "Show as a table" span.hidden { ": " (section.heading) } } },
                 None => details { summary { "Show as a table" } (table) },

@@ -10,6 +10,7 @@ mod api_target;
 mod body_schema;
 mod chart;
 mod csv;
+mod decisions;
 mod field;
 mod form;
 mod input;

@@ -5,10 +5,10 @@ use maud::{Markup, html};
 use vouchsafe_wire::operator::monitoring::{FOLLOW_LIVE_FEED, GET_OVERVIEW};
 
 use crate::json::Json;
-use crate::page::{ApiTarget, Column, Object, Section, Source, View, target};
+use crate::page::{ApiTarget, Object, Section, Source, View, target};
 use crate::pages::all_pages;
 use crate::table::{NO_FORMS, frame, table_rows};
-use crate::value::fact_rows;
+use crate::value::facts;
 
 /// The feed of the API; its response without streaming is one event.
 pub(crate) const FEED: ApiTarget = target(FOLLOW_LIVE_FEED);
@@ -77,9 +77,9 @@ pub fn render_event(json: &[u8]) -> String {
     }
     let overview = event.get(OVERVIEW);
     if *overview != Json::Null
-        && let Some(columns) = overview_columns()
+        && let Some(object) = overview_object()
     {
-        push(OVERVIEW, &fact_rows(columns, overview).into_string());
+        push(OVERVIEW, &facts(object, overview).into_string());
     }
     push("chart", &event.get(SAMPLE).to_string());
     text
@@ -93,10 +93,10 @@ pub(crate) fn event_of_facts(object: &Object) -> Option<&'static str> {
     is_overview.then_some(OVERVIEW)
 }
 
-/// The facts of the overview's page.
-fn overview_columns() -> Option<&'static [Column]> {
+/// The overview, whose facts the feed replaces.
+fn overview_object() -> Option<&'static Object> {
     all_pages().find_map(|page| match &page.view {
-        View::Object(object) if event_of_facts(object).is_some() => Some(object.facts),
+        View::Object(object) if event_of_facts(object).is_some() => Some(object),
         _ => None,
     })
 }
@@ -152,7 +152,8 @@ mod tests {
         );
         assert!(events[0].contains(">12.5<"), "{}", events[0]);
         assert!(events[2].contains("&lt;b&gt;"), "{}", events[2]);
-        assert!(events[3].contains("<dd>59</dd>"), "{}", events[3]);
+        assert!(events[3].contains("Orders to approve <b>59</b>"), "{}", events[3]);
+        assert!(events[3].contains("<dd>yes</dd>"), "{}", events[3]);
         assert!(events[4].ends_with(r#""orders_per_s":12.5}"#), "{}", events[4]);
     }
 

@@ -10,6 +10,7 @@ use vouchsafe_wire::operator::operation::Operation;
 
 pub(crate) use crate::action::{Action, Outcome};
 pub(crate) use crate::api_target::{ApiTarget, target};
+pub(crate) use crate::decisions::{Decision, Severity};
 pub(crate) use crate::input::{Input, REASON, labels};
 use crate::json::Json;
 
@@ -114,6 +115,8 @@ pub(crate) struct Object {
     pub(crate) none: &'static str,
     /// What the page says first about an object in a special state; empty: nothing.
     pub(crate) banner: fn(&Json) -> &'static str,
+    /// Counts that the page shows first, as links.
+    pub(crate) decisions: &'static [Decision],
 }
 
 impl Object {
@@ -139,11 +142,17 @@ impl Object {
             sections,
             none: "",
             banner: |_| "",
+            decisions: &[],
         }
     }
 
     pub(crate) const fn banner(mut self, banner: fn(&Json) -> &'static str) -> Self {
         self.banner = banner;
+        self
+    }
+
+    pub(crate) const fn decisions(mut self, decisions: &'static [Decision]) -> Self {
+        self.decisions = decisions;
         self
     }
 
@@ -223,6 +232,8 @@ pub(crate) enum Source {
         /// Whether the feed's samples are added.
         is_live: bool,
         page: &'static str,
+        /// Page of a range that the operator selects in the chart; empty: none.
+        zoom: &'static str,
     },
     /// Links to variants of the page.
     Links(&'static [Variant]),

@@ -11,9 +11,10 @@ use crate::label::get_named;
 use crate::page::{Action, Object, Section, Source, View};
 use crate::table::table;
 use crate::template::{self, fill};
+use crate::time_input::api_time;
 use vouchsafe_ui::visible;
 
-use crate::value::{fact_rows, render};
+use crate::value::{facts, render};
 use crate::visit::{DONE, Shown, Visit};
 use crate::{chart, list, live};
 
@@ -119,7 +120,10 @@ async fn show_object(
         @if !banner.is_empty() { p.banner role="note" { (banner) } }
         @if is_missing { p { (object.none) } }
         @else if !object.facts.is_empty() {
-            dl.facts sse-swap=[live::event_of_facts(object)] { (fact_rows(object.facts, &json)) }
+            @match live::event_of_facts(object) {
+                Some(event) => div sse-swap=(event) { (facts(object, &json)) },
+                None => (facts(object, &json)),
+            }
         }
         div.actions { (visit.forms(visit.page.actions, &json, "page")) }
         @if !is_missing { @for table in tables { (table) } }
@@ -147,10 +151,11 @@ async fn read_section(
         let of_page = template::find(&visit.params, name);
         let of_object = || object.get(name).text();
         let of_query = || Some(visit.parameter(name)).filter(|value| !value.is_empty());
-        of_page
-            .or_else(of_object)
-            .or_else(of_query)
-            .map(ToOwned::to_owned)
+        let value = of_page.or_else(of_object).or_else(of_query)?;
+        Some(match name {
+            "from" | "to" => api_time(value),
+            _ => value.to_owned(),
+        })
     };
     let table_of = |rows: &[Json]| {
         table(

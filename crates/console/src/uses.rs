@@ -90,6 +90,9 @@ fn uses_of_page(page: &'static Page) -> Vec<ApiUse> {
             let mut of_object = object.api.map(|target| Operation::new(page.path, &target));
             if let Some(read) = &mut of_object {
                 read.add_columns("", object.facts);
+                for decision in object.decisions {
+                    read.add(Place::Response, decision.field);
+                }
             }
             for section in object.sections {
                 match (&section.source, &mut of_object) {

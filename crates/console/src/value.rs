@@ -4,9 +4,9 @@ use maud::{Markup, html};
 use vouchsafe_ui::visible;
 
 use crate::json::Json;
-use crate::number;
-use crate::page::Column;
+use crate::page::{Column, Object};
 use crate::template::{encode, fill};
+use crate::{decisions, number};
 
 /// Prefixes of IDs with a page, and its path.
 const ID_PAGES: [(&str, &str); 6] = [
@@ -94,6 +94,14 @@ pub(crate) fn fact(column: &Column, row: &Json) -> Markup {
     }
     let page = fill(column.page, |name| row.get(name).text().map(ToOwned::to_owned));
     html! { a href=(page) { (shown) } }
+}
+
+/// What a page says about its object: what needs a decision, then facts.
+pub(crate) fn facts(page: &Object, object: &Json) -> Markup {
+    html! {
+        @if !page.decisions.is_empty() { (decisions::render(page.decisions, object)) }
+        dl.facts { (fact_rows(page.facts, object)) }
+    }
 }
 
 /// Facts about an object.

@@ -51,6 +51,7 @@ pub mod purchase;
 pub mod reconciliation;
 pub mod replication;
 pub mod revocation;
+pub mod sales;
 pub mod sample_event;
 pub mod sandbox_clock;
 pub mod sandbox_fault;

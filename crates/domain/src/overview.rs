@@ -19,6 +19,8 @@ pub struct OpenWork {
     pub drifts_open: i64,
     /// Webhook endpoints that fail.
     pub webhooks_failing: i64,
+    /// Webhook endpoints that are disabled because they responded with 410: their events wait.
+    pub webhooks_gone: i64,
     /// Nodes with a valid lease.
     pub nodes_live: i64,
     /// Nodes whose lease has expired while they own stock.

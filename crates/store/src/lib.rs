@@ -125,5 +125,6 @@ pub use vouchsafe_database::schema;
 pub use vouchsafe_database::servers::Servers;
 pub use vouchsafe_operators::grants::Grants;
 pub use vouchsafe_operators::{self as operators, Operators};
+pub use vouchsafe_traffic::{PeriodCounts, SalesRow, Traffic, TrafficRow};
 pub use waiting_orders::{PgSkuLocks, WaitingOrders};
 pub use webhooks::{MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest, WebhookSecretRotation, Webhooks};

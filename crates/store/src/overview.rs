@@ -27,6 +27,7 @@ impl PgStore {
                             JOIN webhook_progress AS p USING (partner_id, webhook_id)
                            WHERE w.enabled AND p.failures >= $1
                       ) AS "webhooks_failing!",
+                      (SELECT count(*) FROM webhooks WHERE disabled_reason = 'GONE') AS "webhooks_gone!",
                       n.live AS "nodes_live!",
                       n.lost AS "nodes_lost!"
                  FROM (

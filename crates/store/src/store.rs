@@ -10,6 +10,7 @@ use vouchsafe_database::servers::Servers;
 use vouchsafe_operators::Operators;
 use vouchsafe_operators::grants::Grants;
 use vouchsafe_security::environment::Environment;
+use vouchsafe_traffic::Traffic;
 
 use super::categories::Categories;
 use super::certification::Observations;
@@ -70,6 +71,7 @@ pub struct PgStore {
     pub sandbox_clocks: SandboxClockStore,
     pub search: Search,
     pub stock: Stock,
+    pub traffic: Traffic,
     pub transactions: Transactions,
     pub vendors: VendorConfigs,
     pub waiting_orders: WaitingOrders,
@@ -137,6 +139,7 @@ impl PgStore {
             sandbox_clocks: SandboxClockStore(database.clone()),
             search: Search(database.clone()),
             stock: Stock(database.clone()),
+            traffic: Traffic::new(database.clone()),
             transactions: Transactions(database.clone()),
             vendors: VendorConfigs(database.clone()),
             waiting_orders: WaitingOrders(database.clone()),

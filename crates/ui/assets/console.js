@@ -192,6 +192,8 @@
   const RELOAD_MS = 30000;
   const POINTS = 600;
   const HEIGHT = 190;
+  const DAY_MS = 24 * 60 * 60 * 1000;
+  const MIN_SELECTION = 5;
   const charts = [];
 
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -210,10 +212,19 @@
     const axis = () => ({ stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } });
     const strokes = ["--link", "--number", "--keyword"];
     const series = lines.map(([label], index) => ({ label, stroke: colour(strokes[index % strokes.length]), width: 1.5, points: { show: false } }));
+    const [first, last] = [samples.at(0), samples.at(-1)].map((sample) => Date.parse(sample?.at));
+    const isLong = last - first > DAY_MS;
+    const { zoom } = figure.dataset;
+    const select = ({ select: { left, width }, posToVal }) => {
+      if (width < MIN_SELECTION) return;
+      const [from, to] = [left, left + width].map((x) => new Date(posToVal(x, "x") * 1000).toISOString());
+      location.assign(`${zoom}?${new URLSearchParams({ from, to })}`);
+    };
     const options = {
+      ...(zoom && { cursor: { drag: { setScale: false } }, hooks: { setSelect: [select] } }),
       width: Math.max(plot.clientWidth, 200),
       height: HEIGHT,
-      axes: [{ ...axis(), space: 80, values: (_, ticks) => ticks.map((seconds) => utc(seconds).slice(11)) }, { ...axis(), size: 60 }],
+      axes: [{ ...axis(), space: 80, values: (_, ticks) => ticks.map((seconds) => (isLong ? utc(seconds).slice(5, 16) : utc(seconds).slice(11))) }, { ...axis(), size: 60 }],
       scales: { y: { range: (_, low, high) => [Math.min(low, 0), high > 0 ? high * 1.1 : 1] } },
       series: [{ label: "Time", value: (_, seconds) => (seconds == null ? "–" : utc(seconds)) }, ...series],
     };

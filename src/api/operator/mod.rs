@@ -37,6 +37,7 @@ mod search;
 mod sessions;
 mod sign_in;
 mod stock;
+mod traffic;
 mod vendors;
 mod wallets;
 mod webhooks;

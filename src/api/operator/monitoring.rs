@@ -24,7 +24,7 @@ use crate::api::list_request::{ListRequest, ValidatedQuery, sorted_list_response
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::OperatorState;
 use crate::api::operator::endpoint::bind;
-use crate::api::operator::{actors, audit, nodes, search};
+use crate::api::operator::{actors, audit, nodes, search, traffic};
 use crate::live::{Feed, FeedFormat};
 use crate::live_actors::list_actors;
 use crate::overview::read_overview;
@@ -34,6 +34,7 @@ pub(super) fn endpoints() -> [Endpoint; monitoring::OPERATIONS.len()] {
         bind(monitoring::SEARCH, search::find),
         bind(monitoring::GET_OVERVIEW, overview),
         bind(monitoring::LIST_SAMPLES, samples),
+        bind(monitoring::LIST_TRAFFIC, traffic::list),
         bind(monitoring::FOLLOW_LIVE_FEED, follow),
         bind(monitoring::LIST_SETTINGS, list_settings),
         bind(monitoring::LIST_REFUSALS, list_refusals),

@@ -27,6 +27,13 @@ pub(super) fn monitoring() -> [Operation; monitoring::OPERATIONS.len()] {
             process.")
             .query()
             .ok("Samples.", json!({ "data": [sample()] })),
+        describe(monitoring::LIST_TRAFFIC, "Traffic of all nodes in a range of the last 30 days, by default of \
+            the last day, from the minutes that every node stores: at most 360 periods, oldest first.")
+            .query()
+            .ok("Traffic.", json!({ "step_s": 240, "data": [{
+                "at": "2026-11-20T12:00:00.000000Z", "requests_per_s": 812.4, "orders_per_s": 354.02, "unavailable_share": 0.0,
+                "order_p50_ms": 3.584, "order_p99_ms": 14.336, "commit_ms": 1.85,
+            }] })),
         describe(monitoring::FOLLOW_LIVE_FEED, "Traffic of the last second and the busiest actors of the \
             node that responds, and the overview, which is up to five seconds old. The actors are up to \
             ten seconds old if there are very many: their scan takes at most 1 % of a thread. With \
@@ -100,12 +107,26 @@ fn actor_example() -> Value {
     })
 }
 
+fn sales(partner_id: Option<&str>, product_id: Option<&str>) -> Value {
+    json!({
+        "partner_id": partner_id, "product_id": product_id, "currency": "USD",
+        "orders_today": 310, "vouchers_today": 480, "amount_today": 12_000,
+        "orders_yesterday": 295, "vouchers_yesterday": 460, "amount_yesterday": 11_500,
+    })
+}
+
 fn overview() -> Value {
     json!({
         "node": "node-3f6a", "version": "1.0.0-rc.1", "environment": "production", "is_ready": true,
         "replication": "synchronous", "replica_lag_s": 0.412, "traffic": sample(),
         "orders_at_vendors": 12, "orders_to_approve": 1, "payouts_to_decide": 0, "requests_to_confirm": 2, "purchases_to_end": 0,
-        "drifts_open": 3, "webhooks_failing": 1, "nodes_live": 2, "nodes_lost": 0, "low_stock": [stock_level()],
+        "drifts_open": 3, "webhooks_failing": 1, "webhooks_gone": 0, "nodes_live": 2, "nodes_lost": 0,
+        "sales": {
+            "by_currency": [sales(None, None)],
+            "by_partner": [sales(Some("ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f"), None)],
+            "by_product": [sales(None, Some("amzn-us"))],
+        },
+        "circuits_open": 0, "exports_behind": 0, "low_stock_skus": 1, "low_stock": [stock_level()],
     })
 }
 

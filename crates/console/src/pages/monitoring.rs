@@ -17,6 +17,7 @@ const fn actor_chart(heading: &'static str, columns: &'static [Column]) -> Secti
             field: "samples",
             is_live: false,
             page: "",
+            zoom: "",
         },
         columns,
         "The samples begin now: there is one for each ten seconds.",

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use vouchsafe_domain::vendor::{Circuit, Vendor};
+use vouchsafe_domain::vendor::{Circuit, CircuitState, Vendor};
 
 use super::ProcurementService;
 use crate::VendorAdapter;
@@ -70,6 +70,17 @@ impl ProcurementService {
             consecutive_failures: snapshot.failures,
             next_probe_at: snapshot.next_probe_at.map(time_of),
         })
+    }
+
+    /// The number of vendors whose circuit on this node is not closed.
+    #[must_use]
+    pub fn count_open_circuits(&self) -> usize {
+        let adapters = self.adapters.0.lock();
+        let is_open = |cached: &&CachedAdapter| match &*cached.adapter {
+            VendorAdapter::Http(http) => http.circuit().state != CircuitState::Closed,
+            _ => false,
+        };
+        adapters.values().filter(is_open).count()
     }
 
     /// The adapter of a vendor, or the reason why there is none.

@@ -2,9 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 use utoipa::{IntoParams, ToSchema};
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::money::{Currency, Money};
 use vouchsafe_domain::overview::OpenWork;
+use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::replication::Replication;
 
 use super::actors::LiveActors;
@@ -67,6 +70,42 @@ pub struct Sample {
     pub records_in_flight: usize,
 }
 
+/// Longest range of the traffic of all nodes: older minutes are removed.
+pub const MAX_TRAFFIC_RANGE: Duration = Duration::days(30);
+
+/// Traffic of all nodes in a period.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TrafficSample {
+    /// Start of the period.
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    pub at: OffsetDateTime,
+    /// Requests of partners per second, of all nodes.
+    pub requests_per_s: f64,
+    /// `POST /orders` per second that were answered with 2xx, of all nodes.
+    pub orders_per_s: f64,
+    /// Share of the partners' requests that were answered with 503.
+    pub unavailable_share: f64,
+    /// Half of these orders were answered in less than this time, in the slowest minute on the slowest node.
+    /// Milliseconds; null without orders.
+    #[schema(required)]
+    pub order_p50_ms: Option<f64>,
+    /// 99 of 100 of these orders were answered in less than this time, in the slowest minute on the slowest
+    /// node. Milliseconds; null without orders.
+    #[schema(required)]
+    pub order_p99_ms: Option<f64>,
+    /// The longest of the last commits of the lanes, seen once a second. Milliseconds.
+    pub commit_ms: f64,
+}
+
+/// Traffic of all nodes, oldest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TrafficList {
+    /// Seconds of a period: a minute, or longer so that a range has at most 360 periods.
+    pub step_s: i32,
+    /// A period in which no node ran has no entry.
+    pub data: Vec<TrafficSample>,
+}
+
 /// Samples, oldest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SampleList {
@@ -84,6 +123,42 @@ pub struct LiveEvent<'a> {
     pub overview: Option<&'a Overview>,
     /// The busiest actors.
     pub actors: &'a LiveActors,
+}
+
+/// Accepted orders of today against those of yesterday, whatever became of them. Days are in UTC.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SalesComparison {
+    /// The partner; null for currencies and products.
+    #[schema(required, value_type = Option<PartnerId>)]
+    pub partner_id: Option<String>,
+    /// The product; null for currencies and partners.
+    #[schema(required, value_type = Option<ProductId>)]
+    pub product_id: Option<String>,
+    /// Currency of the amounts.
+    pub currency: Currency,
+    /// Orders of today; for a product, lines of orders.
+    pub orders_today: i64,
+    /// Vouchers ordered today.
+    pub vouchers_today: i64,
+    /// Total of today's orders.
+    pub amount_today: Money,
+    /// Orders of yesterday; for a product, lines of orders.
+    pub orders_yesterday: i64,
+    /// Vouchers ordered yesterday.
+    pub vouchers_yesterday: i64,
+    /// Total of yesterday's orders.
+    pub amount_yesterday: Money,
+}
+
+/// Sales of today and yesterday. Each node adds its own once a minute.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub struct SalesOverview {
+    /// All currencies, those with most orders first.
+    pub by_currency: Vec<SalesComparison>,
+    /// The ten partners with most orders today, in each of their currencies.
+    pub by_partner: Vec<SalesComparison>,
+    /// The ten products with most lines of orders today.
+    pub by_product: Vec<SalesComparison>,
 }
 
 /// State of a deployment and of one of its nodes.
@@ -107,6 +182,13 @@ pub struct Overview {
     pub traffic: Option<Sample>,
     #[serde(flatten)]
     pub work: OpenWork,
+    pub sales: SalesOverview,
+    /// Vendors whose circuit breaker on this node is not closed.
+    pub circuits_open: usize,
+    /// Targets of the audit export that this node has not brought up to date for more than a minute.
+    pub exports_behind: usize,
+    /// SKUs that sell and whose stock lasts for less than seven days. Counted once a minute.
+    pub low_stock_skus: usize,
     /// The ten SKUs whose stock lasts for the shortest time, if for less than seven days. Counted once a
     /// minute.
     pub low_stock: Vec<StockLevelBody>,

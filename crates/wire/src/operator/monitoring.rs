@@ -3,12 +3,13 @@
 use vouchsafe_domain::audit_log::{AuditFilter, AuditRow, CheckpointFilter, CheckpointRow};
 use vouchsafe_domain::node::{LaneBody, NodeRow};
 use vouchsafe_domain::operator::Role;
+use vouchsafe_domain::period::Period;
 
 use crate::column::{Column, col};
 use crate::filter::WholeList;
 use crate::operation::{Page, operations};
 use crate::operator::actors::{ActorHistory, ActorsQuery, LiveActors};
-use crate::operator::live::{LiveEvent, Overview, SampleList, SamplesQuery};
+use crate::operator::live::{LiveEvent, Overview, SampleList, SamplesQuery, TrafficList};
 use crate::operator::operation::SecondOperator::Never;
 use crate::operator::operation::{Operation, OperatorAccess, get, post};
 use crate::operator::refusals::{RefusalCount, RefusalsQuery};
@@ -56,6 +57,17 @@ operations! {
                 col("Answered with 503", "unavailable_share"),
                 col("Commit (ms)", "commit_ms"),
                 col("Records in flight", "records_in_flight"),
+            ]);
+    LIST_TRAFFIC: Operation<Period, TrafficList> =
+        get("/traffic", Role::Viewer, "listTraffic", "List the traffic of all nodes")
+            .table_columns(&[
+                col("Time", "at"),
+                col("Orders/s", "orders_per_s"),
+                col("Requests/s", "requests_per_s"),
+                col("Order p50 (ms)", "order_p50_ms"),
+                col("Order p99 (ms)", "order_p99_ms"),
+                col("503", "unavailable_share"),
+                col("Commit (ms)", "commit_ms"),
             ]);
     FOLLOW_LIVE_FEED: Operation<(), LiveEvent<'static>> = get("/live", Role::Viewer, "followLiveFeed", "Follow the live feed");
     LIST_SETTINGS: Operation<WholeList, Page<Setting>> =
