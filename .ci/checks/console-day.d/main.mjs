@@ -35,6 +35,15 @@ const FILL = `const [slug, row, fields] = arguments;
 // Another document, or another heading in this one.
 const IS_SENT = `return document.readyState === "complete" && (!window.isBefore || !document.querySelector("h1[data-before]"))`;
 
+// Drags over the middle of the first chart.
+const SELECT_RANGE = `const over = document.querySelector(".chart .u-over");
+  const { left, top, width, height } = over.getBoundingClientRect();
+  const send = (type, part) => over.dispatchEvent(new MouseEvent(type, { bubbles: true, clientX: left + width * part, clientY: top + height / 2, movementX: 9 }));
+  send("mousemove", 0.25);
+  send("mousedown", 0.25);
+  send("mousemove", 0.75);
+  return new Promise(requestAnimationFrame).then(() => send("mouseup", 0.75));`;
+
 const tokens = {};
 for (const name of ["ann", "ben"]) tokens[name] = JSON.parse(readFileSync(join(env.SCRATCH, `${name}.json`), "utf8")).token;
 
@@ -210,6 +219,9 @@ try {
   // Payout.
   const destination = { type: "bank_account", iban: "DE89370400440532013000", name: "Day Ltd" };
   const { payout_id } = partner("POST", "/payouts", { amount: "100.00", currency: "USD", destination });
+  assert.match(await open("ann", "/"), /Needs a decision[^]*Payouts to pay 1[^]*Sales by currency[^]*Orders and requests per second/);
+  await browser.click(`main a[href="/payouts?status=PENDING"]`);
+  await browser.wait(`return document.querySelector("main").innerHTML.includes(arguments[0])`, payout_id);
   const payout = await open("ann", `/payouts/${payout_id}`);
   assert(payout.includes(destination.iban), payout);
   await confirmed("ann", `/payouts/${payout_id}`, "pay", { reference: "bank-4711" });
@@ -234,6 +246,15 @@ try {
   assert.throws(() => partner("GET", "/wallets"), ({ stdout }) => stdout.includes("PARTNER_SUSPENDED"));
   assert.equal(partner("GET", `/orders/${delivered}/vouchers`).data[0].credentials[0].value, "day-gift-1");
   assert.match(await open("ben", page), /This partner is suspended: its requests are refused/);
+
+  // Why an order was slow, and the traffic at that time: a range that is selected in a chart is a link.
+  assert.match(await open("ben", `/orders/${delivered}`), /Trace ID of the request\s+[0-9a-f]{32}\s[^]*Wait for the commit/);
+  await open("ben", "/");
+  await browser.wait(`return document.querySelector(".chart .u-over")`);
+  await browser.run(SELECT_RANGE);
+  await browser.wait(`return document.readyState === "complete" && location.pathname === "/traffic" && document.querySelector(".chart .plot")`);
+  const range = new URLSearchParams(await browser.run("return location.search"));
+  assert(new Date(range.get("from")) < new Date(range.get("to")), `${range}`);
 
   // The overview follows the service, and says when it does not.
   await open("ben", "/");

@@ -205,13 +205,16 @@
     return [samples.map((sample) => Date.parse(sample.at) / 1000), ...lines.map(([, field]) => samples.map((sample) => sample[field]))];
   }
 
+  // A value between two that are missing is no line.
+  const lonePoints = ({ data }, line) => [...data[line].keys()].filter((index) => data[line][index] != null && [index - 1, index + 1].every((next) => data[line][next] == null));
+
   function draw(chart) {
     const { figure, lines, samples } = chart;
     const plot = figure.querySelector(".plot");
     chart.plot?.destroy();
     const axis = () => ({ stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } });
     const strokes = ["--link", "--number", "--keyword"];
-    const series = lines.map(([label], index) => ({ label, stroke: colour(strokes[index % strokes.length]), width: 1.5, points: { show: false } }));
+    const series = lines.map(([label], index) => ({ label, stroke: colour(strokes[index % strokes.length]), width: 1.5, points: { show: false, filter: lonePoints } }));
     const [first, last] = [samples.at(0), samples.at(-1)].map((sample) => Date.parse(sample?.at));
     const isLong = last - first > DAY_MS;
     const { zoom } = figure.dataset;

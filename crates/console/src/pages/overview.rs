@@ -257,11 +257,7 @@ pub(super) static PAGES: [Page; 5] = [
         Object::of_sections(&[
             PERIODS,
             chart("Orders and requests per second", false, &RATES),
-            chart(
-                "Latency of orders in milliseconds, in the slowest minute",
-                false,
-                &LATENCIES,
-            ),
+            chart("Latency of orders in the slowest minute (ms)", false, &LATENCIES),
             chart("Share of requests answered with 503", false, &UNAVAILABLE),
         ]),
     ),
