@@ -3,9 +3,15 @@
 
 tools=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/target/tools
 
+# step COMMAND...: names the command before it, and what it took after it.
 step() {
+    local since=$SECONDS
     echo "== $*" >&2
     "$@"
+    # Errors end the script before this line, except where the caller asks for the code.
+    local code=$?
+    echo "== $((SECONDS - since)) s: $*" >&2
+    return "$code"
 }
 
 # python_venv DIRECTORY: an empty environment. Debian has the module in a package of its own.
