@@ -109,15 +109,27 @@ async fn top_up_above_threshold_is_posted_once_another_operator_confirms_it() {
         .call_json(Method::POST, &format!("{request}/confirm"), "")
         .await;
     expect_error(&own, 403, "OWN_CHANGE_REQUEST");
-    assert_eq!(eyes.status(&request).await, "WAITING");
+    let waiting = eyes.admin.get(&request).await;
+    assert_eq!(
+        (&waiting["status"], &waiting["preview"]),
+        (
+            &json!("WAITING"),
+            &json!({ "before": { "balance": 1000.0 }, "after": { "balance": 2000.01 } })
+        )
+    );
+    for (object, count) in [(&partner.partner_id, 1), (&"ptn_0".to_owned(), 0)] {
+        let path = format!("/admin/v1/requests?status=WAITING&object={object}");
+        let found = eyes.admin.get(&path).await;
+        assert_eq!(found["data"].as_array().unwrap().len(), count, "{found}");
+    }
 
     let posted = expect_success(&eyes.confirm(&request).await, 201);
     assert_eq!(posted["reference"], "wire-1");
     assert_eq!(partner.balance("USD").await, "2000.01");
     let ended = eyes.admin.get(&request).await;
     assert_eq!(
-        (&ended["status"], &ended["decided_by"]),
-        (&json!("EXECUTED"), &json!("sam"))
+        (&ended["status"], &ended["decided_by"], &ended["preview"]),
+        (&json!("EXECUTED"), &json!("sam"), &Value::Null)
     );
     let again = eyes.confirm(&request).await;
     expect_error(&again, 409, "CHANGE_REQUEST_NOT_WAITING");
@@ -247,6 +259,16 @@ async fn access_of_partners_and_operators_needs_second_operator() {
         let before = eyes.admin.get(&account).await;
         let request = eyes.request(method, &path, &body).await;
         assert_eq!(eyes.admin.get(&account).await, before, "{path} {body}");
+        let preview = eyes.admin.get(&request).await["preview"].take();
+        for (field, value) in preview["before"].as_object().into_iter().flatten() {
+            assert_eq!(*value, before[field], "{path} {body}");
+            assert_ne!(*value, preview["after"][field], "{path} {body}");
+        }
+        assert_eq!(
+            preview == Value::Null,
+            path.ends_with("/credentials"),
+            "{preview}"
+        );
         let response = eyes.confirm(&request).await;
         assert!(response.status.is_success(), "{response:?}");
         assert_ne!(eyes.admin.get(&account).await, before, "{path} {body}");
@@ -269,6 +291,10 @@ async fn access_of_partners_and_operators_needs_second_operator() {
     let request = eyes
         .request(Method::PATCH, "/admin/v1/operators/jo", &promotion)
         .await;
+    assert_eq!(
+        eyes.admin.get(&request).await["preview"],
+        json!({ "before": { "role": "operator" }, "after": { "role": "admin" } })
+    );
     let response = jo
         .call_json(Method::POST, &format!("{request}/confirm"), "")
         .await;

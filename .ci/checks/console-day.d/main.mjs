@@ -67,11 +67,19 @@ async function send(operator, path, slug, fields = {}, row = undefined) {
 
 // One operator requests a change, the other one confirms it; returns the text of the response.
 async function confirmed(operator, path, slug, fields, row) {
-  assert.match(await send(operator, path, slug, fields, row), /needs a second operator/);
+  const own = await send(operator, path, slug, fields, row);
+  assert.match(own, /needs a second operator/);
+  // Its requester can withdraw it, not confirm it.
+  assert.match(own, /^Withdraw$/m);
+  assert.doesNotMatch(own, /^(Confirm|Decline)$/m);
   const request = await browser.run("return location.pathname");
   const other = operator === "ann" ? "ben" : "ann";
   const list = await open(other, "/requests?status=WAITING");
   assert(list.includes(request.slice(-8)), list);
+  if (slug === "top-up") {
+    assert.match(await open(other, path), /Waits for a second operator/);
+    assert.match(await open(other, request), /Now\s+Balance\s+[\d,.]+\s+Afterwards\s+Balance\s+[\d,.]+/);
+  }
   const text = await send(other, request, "confirm");
   assert.match(text, /^The change was carried out/);
   return text;

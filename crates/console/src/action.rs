@@ -9,6 +9,7 @@ use crate::api_target::{ApiTarget, target};
 use crate::body_schema::BodySchema;
 use crate::input::Input;
 use crate::json::Json;
+use crate::layout::Viewer;
 
 /// A change, as a form of a page.
 #[derive(Clone, Copy)]
@@ -25,6 +26,8 @@ pub(crate) struct Action {
     pub(crate) fixed: &'static [(&'static str, &'static str)],
     /// Whether the page offers the change for this object.
     pub(crate) is_offered: fn(&Json) -> bool,
+    /// Whether it is offered to this viewer, besides the role.
+    pub(crate) is_for: fn(&Json, &Viewer) -> bool,
     /// Consequences, before the operator decides.
     pub(crate) note: &'static str,
     pub(crate) outcome: Outcome,
@@ -70,6 +73,7 @@ impl Action {
             inputs: &[],
             fixed: &[],
             is_offered: |_| true,
+            is_for: |_, _| true,
             note: "",
             outcome: Outcome::Message("The change was made."),
             is_dangerous: false,
@@ -103,6 +107,10 @@ impl Action {
 
     pub(crate) const fn when(self, is_offered: fn(&Json) -> bool) -> Self {
         Self { is_offered, ..self }
+    }
+
+    pub(crate) const fn only_for(self, is_for: fn(&Json, &Viewer) -> bool) -> Self {
+        Self { is_for, ..self }
     }
 
     pub(crate) const fn note(self, note: &'static str) -> Self {

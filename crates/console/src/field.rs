@@ -9,6 +9,7 @@ use vouchsafe_wire::operation::Method;
 use crate::action::Action;
 use crate::body_schema::{BodySchema, Property, has_type};
 use crate::input::{Input, InputTarget};
+use crate::value::label_of;
 
 /// Characters: a longer text gets several lines.
 const MAX_LINE: u64 = 200;
@@ -223,18 +224,6 @@ fn is_time(schema: &Value) -> bool {
 fn choices_of(schema: &Value) -> Option<Vec<String>> {
     let choices = schema["enum"].as_array()?.iter();
     Some(choices.filter_map(Value::as_str).map(str::to_owned).collect())
-}
-
-/// The name of a field as words: `within_s` is "Within, in seconds".
-fn label_of(key: &str) -> String {
-    let (name, unit) = key
-        .strip_suffix("_s")
-        .map_or((key, ""), |name| (name, ", in seconds"));
-    let mut label = name.replace('_', " ");
-    if let Some(first) = label.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    label + unit
 }
 
 #[cfg(test)]

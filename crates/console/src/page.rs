@@ -169,7 +169,7 @@ pub(crate) struct Section {
     pub(crate) source: Source,
     pub(crate) columns: &'static [Column],
     pub(crate) row_actions: &'static [Action],
-    /// Text instead of an empty table.
+    /// Text instead of an empty table; empty: the page has no such section then.
     pub(crate) none: &'static str,
 }
 

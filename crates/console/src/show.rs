@@ -14,7 +14,7 @@ use crate::template::{self, fill};
 use crate::time_input::api_time;
 use vouchsafe_ui::visible;
 
-use crate::value::{facts, render};
+use crate::value::{facts, label_of, render};
 use crate::visit::{DONE, Shown, Visit};
 use crate::{chart, list, live};
 
@@ -183,6 +183,9 @@ async fn read_section(
             }
         }
         Source::Api { target, field, page } => match get_named(api, target.fill(value)).await {
+            Ok(read) if section.none.is_empty() && read.json.get(field).entries().is_empty() => {
+                return html! {};
+            }
             Ok(read) => html! {
                 @let rows = read.json.get(field).entries();
                 (read.replica_note())
@@ -252,19 +255,4 @@ fn response_fields(json: &Json) -> Markup {
             }
         }
     }
-}
-
-/// The name of a field as words.
-fn label_of(field: &str) -> String {
-    let words: Vec<_> = field
-        .split('_')
-        .map(|word| match word {
-            "id" | "api" | "url" => word.to_ascii_uppercase(),
-            _ => word.to_owned(),
-        })
-        .collect();
-    let words = words.join(" ");
-    let mut characters = words.chars();
-    let first = characters.next().into_iter().flat_map(char::to_uppercase);
-    first.chain(characters).collect()
 }

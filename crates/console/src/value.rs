@@ -143,11 +143,27 @@ pub(crate) fn render(field: &str, value: &Json) -> Markup {
         Json::Object(fields) => html! {
             dl.nested {
                 @for (name, value) in fields {
-                    div { dt { (visible(name)) } dd { (render(name, value)) } }
+                    div { dt { (visible(&label_of(name))) } dd { (render(name, value)) } }
                 }
             }
         },
     }
+}
+
+/// The name of a field as words: `within_s` is "Within, in seconds".
+pub(crate) fn label_of(field: &str) -> String {
+    let (name, unit) = field
+        .strip_suffix("_s")
+        .map_or((field, ""), |name| (name, ", in seconds"));
+    let words = name.split('_').map(|word| match word {
+        "id" | "api" | "url" => word.to_ascii_uppercase(),
+        _ => word.to_owned(),
+    });
+    let mut label = words.collect::<Vec<_>>().join(" ");
+    if let Some(first) = label.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    label + unit
 }
 
 fn render_text(field: &str, text: &str) -> Markup {

@@ -92,7 +92,8 @@ impl<'a> Visit<'a> {
         };
         let offered = actions.iter().filter(|action| {
             // A form that failed stays, also if another operator has made the change.
-            let is_shown = (action.is_offered)(row) || context.failed_form(action, row).is_some();
+            let is_offered = (action.is_offered)(row) && (action.is_for)(row, self.viewer);
+            let is_shown = is_offered || context.failed_form(action, row).is_some();
             self.viewer.role >= action.role() && is_shown
         });
         html! { @for action in offered { (form::render(&context, action, row, id)) } }

@@ -80,6 +80,19 @@ pub struct ChangeRequest {
     pub error_code: Option<String>,
 }
 
+/// What a change finds and leaves: the fields that it changes, each with its value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct ChangePreview {
+    /// Values now.
+    #[serde(serialize_with = "serialize_json")]
+    #[schema(value_type = Value)]
+    pub before: String,
+    /// Values once the change is carried out, if nothing else changes before.
+    #[serde(serialize_with = "serialize_json")]
+    #[schema(value_type = Value)]
+    pub after: String,
+}
+
 /// Writes JSON text as it is.
 fn serialize_json<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     let json: &RawValue = serde_json::from_str(text).map_err(serde::ser::Error::custom)?;
@@ -87,7 +100,7 @@ fn serialize_json<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::
 }
 
 /// Filter of change requests; `None` matches any.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, utoipa::IntoParams, clap::Args)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, utoipa::IntoParams, clap::Args)]
 #[into_params(parameter_in = Query)]
 pub struct ChangeRequestFilter {
     /// Filter by status.
@@ -98,4 +111,8 @@ pub struct ChangeRequestFilter {
     #[param(inline)]
     #[arg(long, value_parser = crate::arguments::enum_parser::<ChangeKind>())]
     pub kind: Option<ChangeKind>,
+    /// Filter by the changed object: its ID, or the name of an operator.
+    #[param(value_type = Option<crate::text_schema::FilterText>, inline, example = "example")]
+    #[arg(long, value_name = "ID")]
+    pub object: Option<String>,
 }

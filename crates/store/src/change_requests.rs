@@ -156,7 +156,7 @@ impl ChangeRequests {
         limit: usize,
     ) -> Result<Vec<ChangeRequest>, StoreError> {
         if filter.status == Some(ChangeRequestStatus::Waiting) {
-            return self.list_waiting(filter.kind, before, limit).await;
+            return self.list_waiting(filter, before, limit).await;
         }
         let statement = query_requests!(
             "SELECT",
@@ -165,12 +165,14 @@ impl ChangeRequests {
                    OR $1 = CASE WHEN status = 'WAITING' AND expires_at <= now() THEN 'EXPIRED' ELSE status END)
               AND ($2::text IS NULL OR kind = $2)
               AND ($3::uuid IS NULL OR request_id < $3)
+              AND ($5::text IS NULL OR object = $5)
             ORDER BY request_id DESC
             LIMIT $4",
             filter.status as _,
             filter.kind as _,
             before as _,
             to_bigint(limit),
+            filter.object,
         );
         self.0.fetch_all(statement).await
     }
@@ -178,7 +180,7 @@ impl ChangeRequests {
     /// The index of open requests finds the few that wait among all that have ended.
     async fn list_waiting(
         &self,
-        kind: Option<ChangeKind>,
+        filter: ChangeRequestFilter,
         before: Option<ChangeRequestId>,
         limit: usize,
     ) -> Result<Vec<ChangeRequest>, StoreError> {
@@ -189,11 +191,13 @@ impl ChangeRequests {
               AND expires_at > now()
               AND ($1::text IS NULL OR kind = $1)
               AND ($2::uuid IS NULL OR request_id < $2)
+              AND ($4::text IS NULL OR object = $4)
             ORDER BY request_id DESC
             LIMIT $3",
-            kind as _,
+            filter.kind as _,
             before as _,
             to_bigint(limit),
+            filter.object,
         );
         self.0.fetch_all(statement).await
     }

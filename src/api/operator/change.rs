@@ -1,6 +1,7 @@
 //! Changes that may need a second operator: carried out at once, or stored until
 //! `/requests/{request_id}/confirm`.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 
 use actix_web::http::header::LOCATION;
@@ -8,8 +9,9 @@ use actix_web::{HttpResponse, web};
 use secrecy::zeroize::Zeroizing;
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 use time::Duration;
-use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest};
+use vouchsafe_domain::change_request::{ChangeKind, ChangePreview, ChangeRequest};
 use vouchsafe_domain::ids::{ChangeRequestId, PartnerId};
 use vouchsafe_domain::operator::OperatorName;
 use vouchsafe_security::operator_token::OperatorTokenHash;
@@ -28,6 +30,11 @@ const VALIDITY: Duration = Duration::hours(24);
 pub(super) trait Change: Serialize + DeserializeOwned {
     /// Describes the change to the second operator. Rejects a change that cannot be carried out now.
     fn describe(&self, service: &OperatorState) -> impl Future<Output = Result<ChangeDescription, ApiError>>;
+
+    /// What the change finds and leaves; `None` if it replaces nothing.
+    fn preview(self, _: &OperatorState) -> impl Future<Output = Result<Option<ChangePreview>, ApiError>> {
+        std::future::ready(Ok(None))
+    }
 
     /// Carries the change out. A repetition changes nothing more.
     fn carry_out(self, execution: Execution<'_>) -> impl Future<Output = ApiResult>;
@@ -232,6 +239,25 @@ pub(super) fn to_description(
         partner_id: partner_id.into(),
         details: serde_json::to_string(details).map_err(|error| unreadable(&error))?,
     })
+}
+
+/// The fields that differ between an object and what the change leaves of it. As texts: a `Value` would convert
+/// amounts to floats.
+pub(super) fn to_preview<T: Serialize>(before: &T, after: &T) -> Result<Option<ChangePreview>, ApiError> {
+    type Fields = BTreeMap<String, Box<RawValue>>;
+    let fields = |object: &T| -> Result<Fields, serde_json::Error> {
+        serde_json::from_str(&serde_json::to_string(object)?)
+    };
+    let compare = || -> Result<ChangePreview, serde_json::Error> {
+        let (mut before, mut after) = (fields(before)?, fields(after)?);
+        before.retain(|name, value| after.get(name).is_none_or(|other| other.get() != value.get()));
+        after.retain(|name, _| before.contains_key(name));
+        Ok(ChangePreview {
+            before: serde_json::to_string(&before)?,
+            after: serde_json::to_string(&after)?,
+        })
+    };
+    compare().map(Some).map_err(|error| unreadable(&error))
 }
 
 async fn seal(

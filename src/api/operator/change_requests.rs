@@ -15,13 +15,16 @@ use actix_web::{HttpResponse, web};
 use secrecy::zeroize::Zeroizing;
 use serde::de::IgnoredAny;
 use tracing::Instrument as _;
-use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest, ChangeRequestFilter, ChangeRequestStatus};
+use vouchsafe_domain::change_request::{
+    ChangeKind, ChangePreview, ChangeRequest, ChangeRequestFilter, ChangeRequestStatus,
+};
 use vouchsafe_domain::ids::ChangeRequestId;
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName};
 use vouchsafe_security::vault::seal::sealed_key_id;
 use vouchsafe_store::AuditActor;
 use vouchsafe_store::change_requests::{ChangeOutcome, StoredChangeRequest};
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::change_requests::ChangeRequestWithPreview;
 use vouchsafe_wire::operator::decision::DeclineRequest;
 use vouchsafe_wire::operator::{change_requests, required_role};
 
@@ -74,10 +77,20 @@ async fn get(service: web::Data<OperatorState>, request_id: Id<ChangeRequestId>)
     let StoredChangeRequest {
         mut request, sealed, ..
     } = find(&service, &request_id).await?;
-    if let Some(sealed) = sealed {
-        describe(&service, &mut request, &sealed).await;
+    let mut found = None;
+    if let Some(sealed) = sealed
+        && let Ok(change) = open(&service, request.request_id, &sealed).await
+        && let Ok(sealed) = SealedChange::<IgnoredAny>::parse(&change)
+    {
+        sealed.describe(&mut request);
+        if request.status == ChangeRequestStatus::Waiting {
+            found = preview(&service, &request, &change).await?;
+        }
     }
-    Ok(HttpResponse::Ok().json(request))
+    Ok(HttpResponse::Ok().json(ChangeRequestWithPreview {
+        request,
+        preview: found,
+    }))
 }
 
 /// Shows of a request that has not ended what was encrypted with the change: the row may be altered in the
@@ -257,6 +270,20 @@ macro_rules! changes {
                 $(ChangeKind::$kind => {
                     let sealed = SealedChange::<$change>::parse(change)?;
                     Box::pin(sealed.into_change(request)?.carry_out(execution)).await
+                })+
+            }
+        }
+
+        /// What a decrypted change finds and leaves.
+        async fn preview(
+            service: &OperatorState,
+            request: &ChangeRequest,
+            change: &[u8],
+        ) -> Result<Option<ChangePreview>, ApiError> {
+            match request.kind {
+                $(ChangeKind::$kind => {
+                    let sealed = SealedChange::<$change>::parse(change)?;
+                    Box::pin(sealed.into_change(request)?.preview(service)).await
                 })+
             }
         }

@@ -8,9 +8,9 @@ use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use time::{Duration, OffsetDateTime};
-use vouchsafe_domain::change_request::ChangeKind;
+use vouchsafe_domain::change_request::{ChangeKind, ChangePreview};
 use vouchsafe_domain::ids::{OperatorSessionId, OperatorTokenId};
-use vouchsafe_domain::operator::OperatorName;
+use vouchsafe_domain::operator::{OperatorAccount, OperatorName};
 use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
 use vouchsafe_security::security_event::SecurityEventReason;
 use vouchsafe_store::operators::{IssueTokenOutcome, MAX_LIVE_TOKENS, NewOperatorToken};
@@ -24,7 +24,9 @@ use vouchsafe_wire::operator::operators::{
 
 use super::account::{check_exists, check_is_account, generate_token};
 use super::body::{Json, OptionalJson};
-use super::change::{Change, ChangeDescription, Execution, Safeguard, submit, submit_with, to_description};
+use super::change::{
+    Change, ChangeDescription, Execution, Safeguard, submit, submit_with, to_description, to_preview,
+};
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
@@ -128,6 +130,17 @@ impl Change for AccountChange {
     async fn describe(&self, service: &OperatorState) -> Result<ChangeDescription, ApiError> {
         check_exists(service, &self.name).await?;
         to_description(&self.name, None, &self.request)
+    }
+
+    async fn preview(self, service: &OperatorState) -> Result<Option<ChangePreview>, ApiError> {
+        let found = service.store.operators.find(self.name.clone()).await?;
+        let before = found.ok_or_else(OperatorName::not_found)?;
+        let after = OperatorAccount {
+            role: self.request.role.unwrap_or(before.role),
+            disabled: self.request.disabled.unwrap_or(before.disabled),
+            ..before.clone()
+        };
+        to_preview(&before, &after)
     }
 
     async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {

@@ -5,7 +5,7 @@ use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 use time::OffsetDateTime;
-use vouchsafe_domain::change_request::ChangeKind;
+use vouchsafe_domain::change_request::{ChangeKind, ChangePreview};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_domain::partner::{Partner, PartnerFilter};
@@ -18,7 +18,9 @@ use vouchsafe_wire::operator::partners::{
 };
 
 use super::body::Json;
-use super::change::{Change, ChangeDescription, Execution, Safeguard, submit_with, to_description};
+use super::change::{
+    Change, ChangeDescription, Execution, Safeguard, submit_with, to_description, to_preview,
+};
 use super::credentials::generate_credential;
 use super::{config_change, partner_id};
 use crate::api::endpoint::Endpoint;
@@ -191,6 +193,13 @@ pub(super) struct TermsChange {
 impl Change for TermsChange {
     async fn describe(&self, _: &OperatorState) -> Result<ChangeDescription, ApiError> {
         to_description(self.partner_id, self.partner_id, &self.patch)
+    }
+
+    async fn preview(self, service: &OperatorState) -> Result<Option<ChangePreview>, ApiError> {
+        let before = partner_id::find(service, self.partner_id).await?;
+        let mut after = before.clone();
+        self.patch.apply(&mut after);
+        to_preview(&before, &after)
     }
 
     async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {

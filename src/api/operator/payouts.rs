@@ -7,7 +7,7 @@ use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use vouchsafe_actors::flows::{DecidePayout, DecidePayoutError, decide_payout};
-use vouchsafe_domain::change_request::ChangeKind;
+use vouchsafe_domain::change_request::{ChangeKind, ChangePreview};
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::order::Actor;
@@ -20,6 +20,7 @@ use vouchsafe_wire::operator::payouts::{PayoutDecisionRequest, PayoutOfPartner};
 use super::body::{Json, OptionalJson};
 use super::change::{Change, ChangeDescription, Execution, submit, to_description};
 use super::decision::decision_error;
+use super::wallets::preview_balance;
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, list_response};
@@ -165,6 +166,19 @@ impl Change for DecisionOnPayout {
                 payout: payout_body(&payout)?,
             },
         )
+    }
+
+    /// Who declines a payout gives its amount back to the wallet.
+    async fn preview(self, service: &OperatorState) -> Result<Option<ChangePreview>, ApiError> {
+        if self.outcome == PayoutOutcome::Paid {
+            return Ok(None);
+        }
+        let payouts = &service.store.payouts;
+        let owner = payouts.find_owner(self.payout_id).await?;
+        let partner_id = owner.ok_or_else(PayoutId::not_found)?;
+        let payout = payouts.find(partner_id, self.payout_id).await?;
+        let payout = payout.ok_or_else(PayoutId::not_found)?;
+        preview_balance(service, partner_id, payout.money).await
     }
 
     async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use actix_web::{HttpResponse, web};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
-use vouchsafe_domain::change_request::ChangeKind;
+use vouchsafe_domain::change_request::{ChangeKind, ChangePreview};
 use vouchsafe_domain::product::parse_slug;
 use vouchsafe_domain::vendor::{AdapterKind, Vendor};
 use vouchsafe_procurement::http::{VendorUrl, guard};
@@ -19,7 +19,9 @@ use vouchsafe_wire::operator::vendors;
 use vouchsafe_wire::operator::vendors::{VendorRequest, VendorWithCircuit};
 
 use super::body::Json;
-use super::change::{Change, ChangeDescription, Execution, Safeguard, submit_with, to_description};
+use super::change::{
+    Change, ChangeDescription, Execution, Safeguard, submit_with, to_description, to_preview,
+};
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::list_request::{ListRequest, sorted_list_response};
@@ -137,9 +139,9 @@ impl VendorPut {
     }
 }
 
-impl Change for VendorPut {
-    async fn describe(&self, service: &OperatorState) -> Result<ChangeDescription, ApiError> {
-        let description = VendorDescription {
+impl VendorPut {
+    fn description(&self, service: &OperatorState) -> Result<VendorDescription, ApiError> {
+        Ok(VendorDescription {
             adapter: self.request.validate_adapter(service.environment)?,
             url: self
                 .request
@@ -149,8 +151,26 @@ impl Change for VendorPut {
                 .transpose()?,
             concurrency: self.request.validate_concurrency()?,
             credentials_changed: self.request.credentials.is_some(),
+        })
+    }
+}
+
+impl Change for VendorPut {
+    async fn describe(&self, service: &OperatorState) -> Result<ChangeDescription, ApiError> {
+        to_description(&self.vendor_id, None, &self.description(service)?)
+    }
+
+    async fn preview(self, service: &OperatorState) -> Result<Option<ChangePreview>, ApiError> {
+        let Some(stored) = service.store.vendors.find(self.vendor_id.clone()).await? else {
+            return Ok(None);
         };
-        to_description(&self.vendor_id, None, &description)
+        let before = VendorDescription {
+            adapter: stored.vendor.adapter,
+            url: stored.vendor.url,
+            concurrency: stored.vendor.concurrency,
+            credentials_changed: false,
+        };
+        to_preview(&before, &self.description(service)?)
     }
 
     async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {

@@ -8,12 +8,12 @@
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use vouchsafe_actors::flows::{FlowError, TopUp, TopUpError};
-use vouchsafe_domain::change_request::ChangeKind;
+use vouchsafe_domain::change_request::{ChangeKind, ChangePreview};
 use vouchsafe_domain::idempotency::Fingerprint;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::ledger::transaction::TransactionFilter;
-use vouchsafe_domain::money::{Currency, InvalidMoney, Money};
+use vouchsafe_domain::money::{Amount, Currency, InvalidMoney, Money};
 use vouchsafe_security::idempotency::{IdempotencyScope, scoped_hash};
 use vouchsafe_security::vault::fingerprint::FingerprintKey;
 use vouchsafe_store::AuditActor;
@@ -23,7 +23,9 @@ use vouchsafe_wire::operator::wallets;
 use vouchsafe_wire::operator::wallets::PostingRequest;
 
 use super::body::Json;
-use super::change::{Change, ChangeDescription, Execution, Safeguard, submit_with, to_description};
+use super::change::{
+    Change, ChangeDescription, Execution, Safeguard, submit_with, to_description, to_preview,
+};
 use super::partner_id;
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult, keyed_request_error};
@@ -134,6 +136,11 @@ impl Change for WalletPosting {
         )
     }
 
+    async fn preview(self, service: &OperatorState) -> Result<Option<ChangePreview>, ApiError> {
+        let (amount, _) = self.request.validate(self.currency, self.kind)?;
+        preview_balance(service, self.partner_id, amount.of(self.currency)).await
+    }
+
     async fn carry_out(self, Execution { service, actor, .. }: Execution<'_>) -> ApiResult {
         let (amount, reference) = self.request.validate(self.currency, self.kind)?;
         let money = amount.of(self.currency);
@@ -147,6 +154,28 @@ impl Change for WalletPosting {
         );
         post_entry(service, command).await
     }
+}
+
+/// A wallet's balance before and after it changes by `change`; `None` if no wallet can have the sum.
+pub(super) async fn preview_balance(
+    service: &OperatorState,
+    partner_id: PartnerId,
+    change: Money,
+) -> Result<Option<ChangePreview>, ApiError> {
+    #[derive(Serialize)]
+    struct Balance {
+        balance: Money,
+    }
+    let wallets = service.node.list_wallets(partner_id).await?;
+    let wallet = wallets.iter().find(|wallet| wallet.currency == change.currency);
+    let now = wallet.map_or(Amount::ZERO, |wallet| wallet.balance.amount);
+    let Some(sum) = now.checked_add(change.amount) else {
+        return Ok(None);
+    };
+    let balance = |amount: Amount| Balance {
+        balance: amount.of(change.currency),
+    };
+    to_preview(&balance(now), &balance(sum))
 }
 
 /// References are unique per wallet and kind.

@@ -12,9 +12,9 @@ pub(super) fn change_requests() -> [Operation; change_requests::OPERATIONS.len()
         describe(change_requests::LIST_CHANGE_REQUESTS, "Newest first.").list("Page of requests.", request()),
         describe(
             change_requests::GET_CHANGE_REQUEST,
-            "With the change, without codes.",
+            "With the change, without codes, and with what it would replace now.",
         )
-        .ok("The request.", request()),
+        .ok("The request.", request_with_preview()),
         describe(
             change_requests::CONFIRM_CHANGE_REQUEST,
             "Carries the change out in the name of its \
@@ -43,6 +43,12 @@ pub(super) fn change_requests() -> [Operation; change_requests::OPERATIONS.len()
         .optional_json_body(json!({ "reason": "the statement has another amount" }))
         .ok("The declined request.", declined_request()),
     ]
+}
+
+fn request_with_preview() -> Value {
+    let mut request = request();
+    request["preview"] = json!({ "before": { "balance": 1200 }, "after": { "balance": 6200 } });
+    request
 }
 
 fn declined_request() -> Value {

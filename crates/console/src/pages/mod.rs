@@ -12,6 +12,7 @@ mod supply;
 mod vendors;
 mod webhooks;
 
+use vouchsafe_wire::operator::change_requests::LIST_CHANGE_REQUESTS;
 use vouchsafe_wire::operator::monitoring::LIST_AUDIT;
 
 use crate::page::{Column, Page, Section, col, target};
@@ -41,6 +42,16 @@ const AUDIT_COLUMNS: [Column; 5] = [
     col("Before", "before"),
     col("After", "after"),
 ];
+
+/// Changes of an object that wait for a second operator.
+const fn waiting_changes(query: &'static str, page: &'static str) -> Section {
+    Section::list(
+        "Waits for a second operator",
+        target(LIST_CHANGE_REQUESTS).query(query),
+        page,
+        "",
+    )
+}
 
 /// Entries of the audit trail about an object.
 const fn audit_of(query: &'static str, page: &'static str) -> Section {

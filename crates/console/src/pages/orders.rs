@@ -3,7 +3,7 @@
 use vouchsafe_domain::order::{OrderStatus, PendingReason};
 use vouchsafe_wire::operator::{orders, vendors, wallets, webhooks};
 
-use super::audit_of;
+use super::{audit_of, waiting_changes};
 use crate::json::Json;
 use crate::page::{
     Action, FROM, Input, List, Object, Page, REASON, Section, Source, TO, choice, col, filter, labels, target,
@@ -107,6 +107,10 @@ pub(super) static PAGES: [Page; 3] = [
                 col("Wait for the commit, which the log has (µs)", "trace.queue_us"),
             ],
             &[
+                waiting_changes(
+                    "status=WAITING&object={order_id}",
+                    "/requests?status=WAITING&object={order_id}",
+                ),
                 Section::new(
                     "Items",
                     Source::Field("items"),

@@ -4,7 +4,7 @@ use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::revocation::DescendantPolicy;
 use vouchsafe_wire::operator::{credentials, orders, partners, wallets, webhooks};
 
-use super::audit_of;
+use super::{audit_of, waiting_changes};
 use crate::json::Json;
 use crate::page::{
     Action, FROM, Input, List, Object, Page, REASON, Section, Source, TO, choice, col, filter, labels, target,
@@ -189,6 +189,10 @@ const ACTIONS: &[Action] = &[
 ];
 
 const SECTIONS: &[Section] = &[
+    waiting_changes(
+        "status=WAITING&object={partner_id}",
+        "/requests?status=WAITING&object={partner_id}",
+    ),
     Section::list(
         "Wallets",
         target(wallets::LIST_WALLETS),

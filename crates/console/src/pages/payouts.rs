@@ -3,7 +3,7 @@
 use vouchsafe_domain::payout::PayoutStatus;
 use vouchsafe_wire::operator::payouts;
 
-use super::audit_of;
+use super::{audit_of, waiting_changes};
 use crate::json::Json;
 use crate::page::{Action, Input, List, Object, Page, REASON, Section, Source, choice, col, filter, labels};
 
@@ -44,6 +44,7 @@ pub(super) static PAGES: [Page; 2] = [
                 col("Changed", "updated_at"),
             ],
             &[
+                waiting_changes("status=WAITING&object={payout_id}", "/requests?status=WAITING&object={payout_id}"),
                 Section::new(
                     "Timeline",
                     Source::Field("timeline"),

@@ -5,7 +5,7 @@ use vouchsafe_domain::reconciliation::DriftKind;
 use vouchsafe_domain::reconciliation::drift::DriftResolution;
 use vouchsafe_wire::operator::{reconciliation, vendors};
 
-use super::audit_of;
+use super::{audit_of, waiting_changes};
 use crate::page::{
     Action, Column, Input, List, Object, Page, REASON, Section, Source, choice, col, filter, labels, target,
 };
@@ -62,6 +62,7 @@ pub(super) static PAGES: [Page; 7] = [
                 col("Circuit of the node that responded", "circuit"),
                 col("Changed", "updated_at"),
             ], &[
+                waiting_changes("status=WAITING&object={vendor_id}", "/requests?status=WAITING&object={vendor_id}"),
                 PURCHASES,
                 OPEN_DRIFTS,
                 audit_of("subject={vendor_id}&limit=10",

@@ -1,6 +1,8 @@
 //! Operations on change requests.
 
-use vouchsafe_domain::change_request::{ChangeRequest, ChangeRequestFilter};
+use serde::Serialize;
+use utoipa::ToSchema;
+use vouchsafe_domain::change_request::{ChangePreview, ChangeRequest, ChangeRequestFilter};
 use vouchsafe_domain::operator::Role;
 
 use crate::column::col;
@@ -23,7 +25,7 @@ operations! {
                 col("Requested", "requested_at").at(6),
                 col("Expires", "expires_at"),
             ]);
-    GET_CHANGE_REQUEST: Operation<(), ChangeRequest> =
+    GET_CHANGE_REQUEST: Operation<(), ChangeRequestWithPreview> =
         get("/requests/{request_id}", Role::Viewer, "getChangeRequest", "Get a change request");
     CONFIRM_CHANGE_REQUEST: Operation<(), ConfirmedChange> = post(
         "/requests/{request_id}/confirm",
@@ -56,4 +58,15 @@ operations! {
     DECLINE_CHANGE_REQUEST: Operation<DeclineRequest, ChangeRequest> =
         post("/requests/{request_id}/decline", Role::Operator, Never, "declineChangeRequest", "Decline a change request")
             .errors(&[Code::ChangeRequestNotWaiting]);
+}
+
+/// A change request, and what its change would do now.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ChangeRequestWithPreview {
+    #[serde(flatten)]
+    pub request: ChangeRequest,
+    /// Computed when it is read. Null once the request has ended, and for a change that only adds something or
+    /// carries an order on.
+    #[schema(required)]
+    pub preview: Option<ChangePreview>,
 }
