@@ -90,6 +90,7 @@ fn reading(stats: ActorStats, details: ActorDetails, now: OffsetDateTime) -> Act
         state: match stats.state {
             ActorState::Loading => wire::ActorState::Loading,
             ActorState::Ready => wire::ActorState::Ready,
+            ActorState::Idle => wire::ActorState::Idle,
             ActorState::Ended => wire::ActorState::Ended,
         },
         last_error: details.last_error.map(|error| ActorErrorBody {

@@ -162,6 +162,11 @@ impl Metrics {
             traffic: Traffic::default(),
             registry: Registry::default(),
         };
+        // From the start, so that the first increase is one.
+        let failures = &metrics.own.authentication_failures;
+        for code in Code::ALL.iter().filter(|code| code.status() == 401) {
+            drop(failures.get_or_create(&CodeLabels { code: code.as_str() }));
+        }
         registry.register_with_unit(
             "http_request_duration",
             "Time from request headers to response, by listener, route and status class",

@@ -14,6 +14,7 @@ use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::money::{Amount, Currency};
+use vouchsafe_domain::operator::BUILT_IN_ADMIN;
 use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
 use vouchsafe_security::environment::Environment;
@@ -123,7 +124,7 @@ async fn credit_wallets(service: &JobState, partner_id: PartnerId) -> anyhow::Re
     Ok(())
 }
 
-/// Prints the addresses and, in the sandbox, a command that places an order.
+/// Prints the addresses and, in the sandbox, commands that place an order and sign in to the console.
 #[allow(clippy::print_stdout)] // the banner is for the terminal
 pub(crate) fn print_banner(settings: &ServeSettings, data_dir: &Path) {
     let (partners, operators) = (
@@ -136,6 +137,7 @@ pub(crate) fn print_banner(settings: &ServeSettings, data_dir: &Path) {
         format!("  partners    {base_url}"),
         format!("  docs        {partners}/docs"),
         format!("  operators   {operators}/admin/v1, metrics at /metrics"),
+        format!("  console     {operators}/"),
         format!("  data        {}", data_dir.display()),
     ];
     if settings.environment == Environment::Sandbox && data_dir.join(SANDBOX_PARTNER_FILE).exists() {
@@ -143,6 +145,9 @@ pub(crate) fn print_banner(settings: &ServeSettings, data_dir: &Path) {
             String::new(),
             "Place an order:".to_owned(),
             format!("  {}", example_order_command(&base_url, data_dir)),
+            String::new(),
+            "Sign in to the console: open the link that this prints".to_owned(),
+            format!("  {}", sign_in_command(&operators, data_dir)),
             String::new(),
         ]);
     }
@@ -152,13 +157,25 @@ pub(crate) fn print_banner(settings: &ServeSettings, data_dir: &Path) {
 
 /// A command to paste into any shell on this machine.
 fn example_order_command(base_url: &str, data_dir: &Path) -> String {
-    let program =
-        std::env::current_exe().map_or_else(|_| "vouchsafe".to_owned(), |path| shell_quote_path(&path));
     let order = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
     format!(
-        "{program} --data-dir {} call --url {base_url} POST /orders '{order}'",
-        shell_quote_path(data_dir)
+        "{} call --url {base_url} POST /orders '{order}'",
+        program(data_dir)
     )
+}
+
+fn sign_in_command(operators: &str, data_dir: &Path) -> String {
+    let admin = BUILT_IN_ADMIN;
+    format!(
+        "{} operator sign-in {admin} --admin-url {operators}",
+        program(data_dir)
+    )
+}
+
+fn program(data_dir: &Path) -> String {
+    let program =
+        std::env::current_exe().map_or_else(|_| "vouchsafe".to_owned(), |path| shell_quote_path(&path));
+    format!("{program} --data-dir {}", shell_quote_path(data_dir))
 }
 
 /// An absolute path, quoted for the shell.

@@ -10,7 +10,7 @@ use actix_web::http::header::{
 use actix_web::{HttpRequest, HttpResponse, web};
 use utoipa::openapi::OpenApi;
 use vouchsafe_api_docs::openapi::{json_schema, to_value};
-use vouchsafe_api_docs::pages::{FAVICON, Site};
+use vouchsafe_api_docs::pages::{Audience, FAVICON, Site};
 
 use super::routing::{resource, route_not_found};
 use super::static_file::StaticFile;
@@ -33,8 +33,8 @@ pub(super) struct DocsSite {
 }
 
 impl DocsSite {
-    pub(super) fn new(document: &OpenApi) -> Self {
-        let site = Site::render(&to_value(document));
+    pub(super) fn new(document: &OpenApi, audience: Audience) -> Self {
+        let site = Site::render(&to_value(document), audience);
         Self {
             files: served(site.files),
             not_found: site.not_found.into(),

@@ -29,7 +29,7 @@ use self::active::{ActiveEndpoint, NextAction};
 use self::message::{ReleaseLease, Wake};
 use super::DeliveryContext;
 use super::outbox::{DeliveryPage, FlushRequest, LeasedEndpoint};
-use crate::supervisor::Lineage;
+use crate::supervisor::{ActorState, Lineage};
 use vouchsafe_domain::store_error::Unavailable;
 
 /// Timeout of one attempt, from connecting to the head of the response (contract §6).
@@ -83,13 +83,14 @@ impl DeliveryActor {
         ctx.spawn(leased.into_actor(self).map(move |leased, actor, ctx| {
             let release_requested = matches!(actor.state, State::Leasing { release_requested: true });
             actor.state = State::Idle;
+            actor.lineage.metrics.set_state(ActorState::Idle);
             match leased {
                 Ok(Some(endpoint)) => {
                     let now = actor.now();
                     let mut active = ActiveEndpoint::new(endpoint, requested_at, now, hold);
                     active.set_releasing(release_requested);
                     actor.state = State::Active(Box::new(active));
-                    actor.lineage.metrics.set_ready(true);
+                    actor.lineage.metrics.set_state(ActorState::Ready);
                     actor.advance(ctx);
                 }
                 Ok(None) => drop(hold),
@@ -285,7 +286,7 @@ impl DeliveryActor {
         }
         // Dropping the state drops its hold: the actor may be evicted.
         self.state = State::Idle;
-        self.lineage.metrics.set_ready(false);
+        self.lineage.metrics.set_state(ActorState::Idle);
     }
 }
 

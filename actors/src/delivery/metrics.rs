@@ -9,6 +9,10 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use vouchsafe_domain::delivery::AttemptOutcome;
 
+const DELIVERED: &str = "delivered";
+const FAILED: &str = "failed";
+const GONE: &str = "gone";
+
 /// Labels of the attempt counter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AttemptLabels {
@@ -25,8 +29,13 @@ pub struct DeliveryMetrics {
 
 impl Default for DeliveryMetrics {
     fn default() -> Self {
+        let attempts = Family::default();
+        // From the start, so that the first increase is one.
+        for outcome in [DELIVERED, FAILED, GONE] {
+            drop(attempts.get_or_create(&AttemptLabels { outcome }));
+        }
         Self {
-            attempts: Family::default(),
+            attempts,
             attempt_seconds: Histogram::new(exponential_buckets(0.000_5, 2.0, 15)),
             first_attempt_seconds: Histogram::new(exponential_buckets(0.001, 2.0, 18)),
         }
@@ -57,9 +66,9 @@ impl DeliveryMetrics {
     /// Records an attempt.
     pub fn record_attempt(&self, outcome: AttemptOutcome, duration: Duration) {
         let outcome = match outcome {
-            AttemptOutcome::Delivered => "delivered",
-            AttemptOutcome::Failed(_) => "failed",
-            AttemptOutcome::Gone => "gone",
+            AttemptOutcome::Delivered => DELIVERED,
+            AttemptOutcome::Failed(_) => FAILED,
+            AttemptOutcome::Gone => GONE,
         };
         self.attempts.get_or_create(&AttemptLabels { outcome }).inc();
         self.attempt_seconds.observe(duration.as_secs_f64());

@@ -17,6 +17,7 @@ pub mod outbox;
 pub mod queue;
 pub mod retry;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,10 +98,11 @@ impl Deliveries {
         self.actors.stats().into_iter().filter_map(ready).collect()
     }
 
-    /// Evicts the actors that hold no lease.
-    pub fn evict_idle(&self) {
+    /// Evicts the actors without a lease whose endpoint is disabled or deleted. The others keep their
+    /// counters between two attempts.
+    pub fn retain(&self, enabled: &HashSet<WebhookId>) {
         for (webhook_id, reading) in self.actors.stats() {
-            if reading.state != ActorState::Ready {
+            if reading.state != ActorState::Ready && !enabled.contains(&webhook_id) {
                 self.actors.evict(&webhook_id);
             }
         }

@@ -32,7 +32,7 @@ use self::message::{
 use self::sale_rate::SaleRate;
 use super::shelf::{Shelf, ShelfDecision};
 use crate::ports::store::Store;
-use crate::supervisor::{ActorRef, Lineage, Reply, WaitQueue};
+use crate::supervisor::{ActorRef, ActorState, Lineage, Reply, WaitQueue};
 use vouchsafe_domain::store_error::Unavailable;
 
 /// Delay before a claim that failed, brought less than requested, or waits for the stock of other nodes is
@@ -207,7 +207,7 @@ impl InventoryActor {
             }
         };
         self.shelf.add_claimed(&claimed, request.not_before);
-        self.lineage.metrics.set_ready(true);
+        self.lineage.metrics.set_state(ActorState::Ready);
         match (claimed.chunks.is_empty(), claimed.next_expiry) {
             (false, _) => {
                 self.claim = ClaimState::Answered;

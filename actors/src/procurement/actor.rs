@@ -18,7 +18,7 @@ use super::queue::{MAX_QUEUED, PurchaseQueue};
 use crate::engine::Engine;
 use crate::flows;
 use crate::ports::vendors::{DuePurchase, VendorId, Vendors};
-use crate::supervisor::Lineage;
+use crate::supervisor::{ActorState, Lineage};
 use vouchsafe_domain::store_error::Unavailable;
 
 /// Whether the actor may read due purchases from the store.
@@ -99,7 +99,7 @@ impl ProcurementActor {
                 return;
             }
             actor.has_unreleased_claim = false;
-            actor.lineage.metrics.set_ready(true);
+            actor.lineage.metrics.set_state(ActorState::Ready);
             actor.read_due(ctx);
         }));
     }

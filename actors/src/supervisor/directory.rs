@@ -215,7 +215,7 @@ where
         self.actors.retain(|key, actor| {
             let is_kept = !is_idle(actor);
             if is_kept {
-                actor.lineage.metrics.set_ready(false);
+                actor.lineage.metrics.set_state(ActorState::Loading);
                 *actor = self.start(key, actor.lineage.clone());
             } else {
                 evicted.add(&actor.lineage.metrics.stats());
@@ -287,7 +287,7 @@ where
             let reading = stats_of(entry.value());
             counters.add(&reading);
             total.actors += 1;
-            total.not_ready += usize::from(reading.state != ActorState::Ready);
+            total.not_ready += usize::from(!reading.state.is_ready());
             total.mailbox_depth += reading.mailbox_depth;
             total.deepest_mailbox = total.deepest_mailbox.max(reading.mailbox_depth);
             visit(entry.key(), reading, entry.value());

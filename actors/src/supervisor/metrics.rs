@@ -4,7 +4,7 @@
 //! from its creation until it is dropped, handled or not.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -25,7 +25,7 @@ pub struct ActorMetrics {
     handled: AtomicU64,
     handling_times: HandlingTimes,
     restarts: AtomicU32,
-    ready: AtomicBool,
+    state: AtomicU8,
     last_error: Mutex<Option<Box<ActorError>>>,
     /// When the actor was last requested, in milliseconds since the directory was created.
     last_used_at_ms: AtomicU64,
@@ -54,9 +54,8 @@ impl ActorMetrics {
         *self.last_error.lock() = Some(Box::new(error));
     }
 
-    /// Records whether the actor has loaded its state.
-    pub fn set_ready(&self, ready: bool) {
-        self.ready.store(ready, Ordering::Relaxed);
+    pub fn set_state(&self, state: ActorState) {
+        self.state.store(state as u8, Ordering::Relaxed);
     }
 
     pub(super) fn touch(&self, at_ms: u64) {
@@ -70,7 +69,7 @@ impl ActorMetrics {
     pub(super) fn record_restart(&self) {
         self.restarts.fetch_add(1, Ordering::Relaxed);
         self.record_error("the actor panicked".to_owned());
-        self.set_ready(false);
+        self.set_state(ActorState::Loading);
     }
 
     pub(super) fn stats(&self) -> ActorStats {
@@ -78,11 +77,7 @@ impl ActorMetrics {
             mailbox_depth: self.depth.load(Ordering::Relaxed),
             handled: self.handled.load(Ordering::Relaxed),
             restarts: self.restarts.load(Ordering::Relaxed),
-            state: if self.ready.load(Ordering::Relaxed) {
-                ActorState::Ready
-            } else {
-                ActorState::Loading
-            },
+            state: ActorState::of(self.state.load(Ordering::Relaxed)),
         }
     }
 
@@ -143,13 +138,32 @@ impl Drop for MessageHandling {
 
 /// The state of an actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum ActorState {
     /// Loading its state from the store.
     Loading,
     /// Ready to decide.
     Ready,
+    /// Holds nothing and waits for work.
+    Idle,
     /// Ended; the next request restarts it.
     Ended,
+}
+
+impl ActorState {
+    const fn of(number: u8) -> Self {
+        match number {
+            number if number == Self::Ready as u8 => Self::Ready,
+            number if number == Self::Idle as u8 => Self::Idle,
+            number if number == Self::Ended as u8 => Self::Ended,
+            _ => Self::Loading,
+        }
+    }
+
+    /// Whether requests to the actor wait.
+    pub(super) const fn is_ready(self) -> bool {
+        matches!(self, Self::Ready | Self::Idle)
+    }
 }
 
 /// A snapshot of an actor's counters.

@@ -26,7 +26,7 @@ use vouchsafe_domain::money::{Amount, Currency};
 use self::message::{HoldMoney, MoneyResolution, ResolveMoney};
 use super::purse::{Purse, PurseDecision, ReserveRequest};
 use crate::ports::store::Store;
-use crate::supervisor::{ActorRef, Lineage, Reply, WaitQueue};
+use crate::supervisor::{ActorRef, ActorState, Lineage, Reply, WaitQueue};
 use vouchsafe_domain::store_error::Unavailable;
 
 /// Delay before a failed read is retried.
@@ -146,7 +146,7 @@ impl WalletActor {
                 self.apply_read(wallets);
                 self.loaded = true;
                 self.contradictions_read = contradictions;
-                self.lineage.metrics.set_ready(true);
+                self.lineage.metrics.set_state(ActorState::Ready);
                 self.wait_queue.finish_read();
                 self.retry_waiting(ctx);
                 self.read_if_needed(ctx);

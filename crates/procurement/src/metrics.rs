@@ -76,9 +76,10 @@ impl VendorMetrics {
     /// Sets the number of unresolved drifts of a vendor and the start of its last reconciled day (Unix time).
     pub fn set_reconciliation(&self, vendor: &str, open: i64, last_day_s: Option<i64>) {
         let labels = VendorLabels::of(vendor);
-        // Creates the vendor's counters at zero, so that the first increase is one.
+        // Creates the vendor's other series at zero, so that the first increase is one.
         drop(self.rejected_responses.get_or_create(&labels));
         drop(self.failed_reconciliations.get_or_create(&labels));
+        drop(self.open_circuits.get_or_create(&labels));
         self.open_drifts.get_or_create(&labels).set(open);
         if let Some(last_day_s) = last_day_s {
             self.reconciled_day.get_or_create(&labels).set(last_day_s);

@@ -76,6 +76,7 @@ pub fn account(operator: &OperatorName, role: Role) -> Markup {
             form method="post" action="/sign-out" {
                 button.primary type="submit" { "Sign out" }
             }
+            p { a href="/" { "Back to the console" } }
         },
     )
 }

@@ -75,7 +75,7 @@ impl Poller<'_> {
     }
 
     async fn assign_endpoints(&self, roster: &EndpointRoster, due: &[WebhookId]) {
-        self.deliveries.evict_idle();
+        self.deliveries.retain(&roster.enabled);
         let Assignment { release, wake } = Assignment::of(roster, due, self.deliveries.leased());
         for webhook_id in release {
             self.deliveries.release(webhook_id).await;

@@ -8,9 +8,10 @@ use std::collections::{BTreeSet, HashSet};
 use serde_json::Value;
 use vouchsafe_actors::delivery::retry;
 
-use vouchsafe_api_docs::pages::{ASSETS, FILES, PAGES, SEARCH};
+use vouchsafe_api_docs::pages::{ASSETS, FILES, OPERATOR_PAGES, PAGES, SEARCH};
 
 use super::*;
+use crate::api::operator;
 use crate::api::partner::{DOCUMENTATION, document};
 use crate::api::static_file::StaticFile;
 use crate::settings::Preview;
@@ -64,10 +65,14 @@ fn dead_links(site: &DocsSite, html: &str) -> Vec<String> {
         .collect()
 }
 
-/// All rendered pages: path and HTML.
+/// All rendered pages of partners: path and HTML.
 fn rendered() -> impl Iterator<Item = (&'static str, String)> {
+    rendered_of(&DOCUMENTATION)
+}
+
+fn rendered_of(site: &'static DocsSite) -> impl Iterator<Item = (&'static str, String)> {
     let is_page = |file: &(&String, &StaticFile)| file.1.content_type.starts_with("text/html");
-    let all = DOCUMENTATION.files.iter().filter(is_page);
+    let all = site.files.iter().filter(is_page);
     all.map(|(path, file)| (path.as_str(), String::from_utf8(file.body.to_vec()).unwrap()))
 }
 
@@ -97,6 +102,22 @@ fn every_link_has_a_target() {
         .map(|link| format!("<a href=\"{link}\">x</a>"))
         .collect();
     assert_eq!(dead_links(&DOCUMENTATION, &html), broken);
+}
+
+#[test]
+fn operators_have_every_guide_of_theirs_with_working_links() {
+    let site: &DocsSite = &operator::DOCUMENTATION;
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operations");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let file = format!("operations/{}", entry.unwrap().file_name().into_string().unwrap());
+        assert!(OPERATOR_PAGES.iter().any(|(name, _, _)| *name == file), "{file}");
+        assert!(!DOCUMENTATION.files.contains_key(file.trim_end_matches(".md")));
+    }
+    for (path, html) in rendered_of(&operator::DOCUMENTATION) {
+        let mut dead = dead_links(site, &html);
+        dead.retain(|link| !link.starts_with("https://"));
+        assert_eq!(dead, Vec::<String>::new(), "{path}");
+    }
 }
 
 #[test]

@@ -241,8 +241,8 @@ pub(super) fn to_description(
     })
 }
 
-/// The fields that differ between an object and what the change leaves of it. As texts: a `Value` would convert
-/// amounts to floats.
+/// The fields that differ between an object and what the change leaves of it. As texts: a `Value` would
+/// convert amounts to floats.
 pub(super) fn to_preview<T: Serialize>(before: &T, after: &T) -> Result<Option<ChangePreview>, ApiError> {
     type Fields = BTreeMap<String, Box<RawValue>>;
     let fields = |object: &T| -> Result<Fields, serde_json::Error> {

@@ -46,6 +46,7 @@ use std::sync::{Arc, LazyLock};
 
 use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, Route, Scope, web};
+use vouchsafe_api_docs::pages::Audience;
 use vouchsafe_api_docs::{openapi, operator as docs};
 use vouchsafe_store::PgStore;
 use vouchsafe_wire::health::{GET_OPEN_API, HEAD_OPEN_API};
@@ -63,7 +64,8 @@ use crate::api::static_file::StaticFile;
 use crate::config_change;
 use crate::service::{Service, State};
 
-static DOCUMENTATION: LazyLock<DocsSite> = LazyLock::new(|| DocsSite::new(&docs::document()));
+pub(super) static DOCUMENTATION: LazyLock<DocsSite> =
+    LazyLock::new(|| DocsSite::new(&docs::document(), Audience::Operators));
 
 /// Class of the connections for requests of operators.
 struct OperatorConnections;

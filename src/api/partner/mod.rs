@@ -23,6 +23,7 @@ use std::sync::{Arc, LazyLock};
 
 use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use utoipa::openapi::OpenApi;
+use vouchsafe_api_docs::pages::Audience;
 use vouchsafe_api_docs::{openapi, partner as docs};
 use vouchsafe_security::framing::API_PREFIX;
 use vouchsafe_store::PgStore;
@@ -41,7 +42,7 @@ use crate::settings::Preview;
 
 /// The documentation site, without the preview.
 pub(super) static DOCUMENTATION: LazyLock<DocsSite> =
-    LazyLock::new(|| DocsSite::new(&document(Preview::Off)));
+    LazyLock::new(|| DocsSite::new(&document(Preview::Off), Audience::Partners));
 
 /// The JSON Schemas of bodies and events, without the preview.
 static SCHEMAS: LazyLock<Files> = LazyLock::new(|| documentation::schemas(&document(Preview::Off)));

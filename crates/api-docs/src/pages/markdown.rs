@@ -12,12 +12,11 @@ use super::layout::{heading, href};
 /// URL paths of the pages that code such as `GET /orders` leads to.
 pub(super) type CodeLinks = HashMap<String, String>;
 
-/// Renders Markdown. Heading anchors follow GitHub's scheme, so that links work in the repository too.
-pub(super) fn render(text: &str, links: &CodeLinks) -> Markup {
-    let mut events: Vec<Event<'_>> = Parser::new_ext(text, Options::ENABLE_TABLES)
-        .map(html_as_text)
-        .map(rewrite_link)
-        .collect();
+/// Renders Markdown. `page_of` is the page of a file that a link leads to. Heading anchors follow GitHub's
+/// scheme, so that links work in the repository too.
+pub(super) fn render(text: &str, links: &CodeLinks, page_of: &dyn Fn(&str) -> Option<String>) -> Markup {
+    let events = Parser::new_ext(text, Options::ENABLE_TABLES).map(html_as_text);
+    let mut events = rewrite_links(events, page_of);
     name_headings(&mut events);
     let events = link_code(events, links);
     let mut page = String::with_capacity(text.len() * 2);
@@ -154,30 +153,46 @@ fn html_as_text(event: Event<'_>) -> Event<'_> {
 }
 
 /// Rewrites links to files; links within the page, to absolute paths and to other hosts stay unchanged.
-fn rewrite_link(event: Event<'_>) -> Event<'_> {
-    match event {
-        Event::Start(Tag::Link {
-            link_type,
-            dest_url,
-            title,
-            id,
-        }) => Event::Start(Tag::Link {
-            link_type,
-            dest_url: page_link(dest_url),
-            title,
-            id,
-        }),
-        other => other,
+/// Leads the links to the pages of the site. The text of a link to a file that it does not have stays.
+fn rewrite_links<'a>(
+    events: impl Iterator<Item = Event<'a>>,
+    page_of: &dyn Fn(&str) -> Option<String>,
+) -> Vec<Event<'a>> {
+    let mut is_dropped = false;
+    let mut rewritten = Vec::new();
+    for event in events {
+        match event {
+            Event::Start(Tag::Link {
+                link_type,
+                dest_url,
+                title,
+                id,
+            }) => {
+                let target = page_link(dest_url, page_of);
+                is_dropped = target.is_none();
+                rewritten.extend(target.map(|dest_url| {
+                    Event::Start(Tag::Link {
+                        link_type,
+                        dest_url,
+                        title,
+                        id,
+                    })
+                }));
+            }
+            Event::End(TagEnd::Link) if is_dropped => is_dropped = false,
+            other => rewritten.push(other),
+        }
     }
+    rewritten
 }
 
-fn page_link(link: CowStr<'_>) -> CowStr<'_> {
+fn page_link<'a>(link: CowStr<'a>, page_of: &dyn Fn(&str) -> Option<String>) -> Option<CowStr<'a>> {
     if link.starts_with(['#', '/']) || link.contains(':') {
-        return link;
+        return Some(link);
     }
     match link.split_once('#') {
-        Some((file, anchor)) => format!("{}#{anchor}", href(file)).into(),
-        None => href(&link).into(),
+        Some((file, anchor)) => Some(format!("{}#{anchor}", page_of(file)?).into()),
+        None => Some(page_of(&link)?.into()),
     }
 }
 
@@ -231,6 +246,11 @@ fn unique_anchor(used: &mut HashSet<String>, anchor: String) -> String {
 mod tests {
     use super::*;
 
+    /// Of a guide of partners.
+    fn html_of(text: &str, links: &CodeLinks) -> String {
+        render(text, links, &|file| Some(href(file))).into_string()
+    }
+
     #[test]
     fn markdown_is_rendered_and_html_escaped() {
         for (text, expected) in [
@@ -270,19 +290,19 @@ mod tests {
                  tabindex=\"0\"><code>&lt;<span class=\"n\">1</span>&gt;\n</code></pre></figure>",
             ),
         ] {
-            assert_eq!(render(text, &CodeLinks::new()).into_string(), expected, "{text}");
+            assert_eq!(html_of(text, &CodeLinks::new()), expected, "{text}");
         }
     }
 
     #[test]
     fn consecutive_files_become_tabs() {
         let file = |name: &str, language: &str| format!("[{name}]({name})\n\n```{language}\nx\n```\n\n");
-        let one = render(&file("a.sh", "sh"), &CodeLinks::new()).into_string();
+        let one = html_of(&file("a.sh", "sh"), &CodeLinks::new());
         assert!(
             !one.contains("<fieldset>") && one.contains("<p><a href=\"/docs/a.sh\">a.sh</a></p>"),
             "{one}"
         );
-        let two = render(&(file("a.sh", "sh") + &file("a.py", "python")), &CodeLinks::new()).into_string();
+        let two = html_of(&(file("a.sh", "sh") + &file("a.py", "python")), &CodeLinks::new());
         assert_eq!(two.matches("type=\"radio\"").count(), 2, "{two}");
         assert!(
             two.contains(
@@ -294,7 +314,7 @@ mod tests {
 
     #[test]
     fn tables_scroll_and_take_the_focus() {
-        let page = render("| a |\n|---|\n| b |\n", &CodeLinks::new()).into_string();
+        let page = html_of("| a |\n|---|\n| b |\n", &CodeLinks::new());
         assert!(
             page.starts_with("<section class=\"scroll\" tabindex=\"0\"><table>"),
             "{page}"
@@ -305,7 +325,7 @@ mod tests {
     #[test]
     fn code_is_linked_outside_of_links_and_headings() {
         let links = CodeLinks::from([("GET /a".to_owned(), "/docs/a".to_owned())]);
-        let page = render("`GET /a`, [`GET /a`](#x), `GET /b`\n\n# `GET /a`\n", &links).into_string();
+        let page = html_of("`GET /a`, [`GET /a`](#x), `GET /b`\n\n# `GET /a`\n", &links);
         let expected = "<p><a href=\"/docs/a\"><code>GET /a</code></a>, <a href=\"#x\"><code>GET \
             /a</code></a>, <code>GET /b</code></p>\n<h1 id=\"get-a\"><code>GET /a</code></h1>\n";
         assert_eq!(page, expected);

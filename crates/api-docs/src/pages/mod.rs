@@ -1,5 +1,5 @@
-//! Pages below `/docs`, rendered as HTML from the Markdown files of `docs/partner` and from the OpenAPI
-//! document of a listener.
+//! Pages below `/docs`, rendered as HTML from Markdown files of `docs` and from the OpenAPI document of a
+//! listener.
 //!
 //! They load nothing from other hosts and run one script of our own.
 
@@ -13,4 +13,4 @@ mod page;
 pub mod reference;
 mod site;
 
-pub use site::{ASSETS, FAVICON, FILES, PAGES, SEARCH, Site};
+pub use site::{ASSETS, Audience, FAVICON, FILES, OPERATOR_PAGES, PAGES, SEARCH, Site};

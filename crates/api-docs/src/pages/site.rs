@@ -1,7 +1,8 @@
 //! Contents of `/docs`: the rendered pages and the static files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
+use maud::Markup;
 use serde_json::Value;
 
 use super::layout::{self, href, slug};
@@ -44,6 +45,48 @@ pub const PAGES: [(&str, &str, &str); 17] = partner_docs! {
     "changelog.md" "Changelog";
     "reconciliation.md" "Reconciliation (planned)";
 };
+
+/// Rows of a table: a file below `docs`, a title, its text.
+macro_rules! operator_docs {
+    ($($file:literal $title:expr;)+) => {
+        [$(($file, $title, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/", $file))),)+]
+    };
+}
+
+/// The guides of operators, which their listener serves besides those of partners: file, title, Markdown.
+pub const OPERATOR_PAGES: [(&str, &str, &str); 24] = operator_docs! {
+    "operations.md" "Overview";
+    "operations/install.md" "Install";
+    "operations/configure.md" "Configure";
+    "operations/database-roles.md" "Database roles";
+    "operations/high-availability.md" "High availability";
+    "operations/managed-postgres.md" "Managed Postgres";
+    "operations/upgrade.md" "Upgrade";
+    "operations/backup-and-restore.md" "Backup and restore";
+    "operations/master-key.md" "Master key";
+    "operations/operators.md" "Operators";
+    "operations/console.md" "Console";
+    "operations/commands.md" "Commands";
+    "operations/daily-work.md" "Daily work";
+    "operations/personal-data.md" "Personal data";
+    "operations/archive.md" "Archive";
+    "operations/audit-export.md" "Audit export";
+    "operations/reconciliation.md" "Reconciliation";
+    "operations/monitoring.md" "Monitoring";
+    "operations/runbooks.md" "Runbooks";
+    "operations/capacity.md" "Capacity";
+    "scale.md" "Scale";
+    "vendor-protocol.md" "Vendor protocol";
+    "security.md" "Security";
+    "operator-errors.md" "Errors of the operator API";
+};
+
+/// Who reads a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    Partners,
+    Operators,
+}
 
 /// Files served verbatim, besides the style sheet: path, content type, content.
 pub const FILES: [(&str, &str, &str); 22] = partner_docs! {
@@ -90,8 +133,9 @@ pub const SEARCH: &str = "search.json";
 /// The page with a section for each error code.
 const ERRORS: &str = "errors.md";
 
-/// Group of the guides in the navigation.
+/// Groups of the guides in the navigation.
 const GUIDES: &str = "Guides";
+const OPERATIONS: &str = "Operations";
 
 /// All files below `/docs`.
 #[derive(Debug)]
@@ -115,20 +159,60 @@ fn error_links() -> impl Iterator<Item = (String, String)> {
     })
 }
 
+/// The path below `docs` that a link of a file there leads to; it begins with `../` outside of `docs`.
+fn resolve(file: &str, link: &str) -> String {
+    let mut segments: Vec<_> = file.split('/').collect();
+    segments.pop();
+    for segment in link.split('/') {
+        if segment == ".." && segments.last().is_some_and(|last| *last != "..") {
+            segments.pop();
+        } else {
+            segments.push(segment);
+        }
+    }
+    segments.join("/")
+}
+
+/// The URL path of a file below `docs`; `None` if the site of operators does not have it.
+fn page_of(file: &str, operator_pages: &HashSet<&str>) -> Option<String> {
+    match file.strip_prefix("partner/") {
+        Some(guide) => Some(href(guide)),
+        None => operator_pages.contains(file).then(|| href(file)),
+    }
+}
+
 impl Site {
-    /// Renders the guides and the API reference of an OpenAPI document.
+    /// Renders the guides of an audience and the API reference of an OpenAPI document.
     #[must_use]
-    pub fn render(document: &Value) -> Self {
+    pub fn render(document: &Value, audience: Audience) -> Self {
         let mut links = reference::code_links(document);
         links.extend(error_links());
-        let guides = PAGES.iter().map(|(file, name, text)| Page {
+        let operator_pages: &[_] = match audience {
+            Audience::Partners => &[],
+            Audience::Operators => &OPERATOR_PAGES,
+        };
+        let served: HashSet<&str> = operator_pages.iter().map(|(file, _, _)| *file).collect();
+        let guide = |group: &str, file: &str, name: &str, content: Markup| Page {
             path: slug(file).to_owned(),
-            name: (*name).to_owned(),
-            group: GUIDES.to_owned(),
-            content: markdown::render(text, &links),
+            name: name.to_owned(),
+            group: group.to_owned(),
+            content,
             ..Page::default()
+        };
+        let guides = PAGES.iter().map(|(file, name, text)| {
+            guide(
+                GUIDES,
+                file,
+                name,
+                markdown::render(text, &links, &|link| Some(href(link))),
+            )
         });
-        let pages: Vec<Page> = guides.chain(reference::pages(document, &links)).collect();
+        let operations = operator_pages.iter().map(|(file, name, text)| {
+            let target = |link: &str| page_of(&resolve(file, link), &served);
+            guide(OPERATIONS, file, name, markdown::render(text, &links, &target))
+        });
+        let reference = reference::pages(document, &links);
+        let pages: Vec<Page> = guides.chain(operations).chain(reference).collect();
         let index = pages
             .iter()
             .flat_map(|page| search_entries(&href(&page.path), page));

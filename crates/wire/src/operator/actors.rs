@@ -167,6 +167,9 @@ pub enum ActorState {
     Loading,
     /// Ready to decide.
     Ready,
+    /// Holds nothing and waits for work, such as the delivery actor of an endpoint that failed until its next
+    /// attempt.
+    Idle,
     /// Ended; the next request restarts it.
     Ended,
 }

@@ -65,8 +65,8 @@ operations! {
 pub struct ChangeRequestWithPreview {
     #[serde(flatten)]
     pub request: ChangeRequest,
-    /// Computed when it is read. Null once the request has ended, and for a change that only adds something or
-    /// carries an order on.
+    /// Computed when it is read. Null once the request has ended, and for a change that only adds something
+    /// or carries an order on.
     #[schema(required)]
     pub preview: Option<ChangePreview>,
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use maud::Markup;
 use serde_json::Value;
 
+use crate::pages::layout::href;
 use crate::pages::markdown::{self, CodeLinks, anchor_of};
 
 /// HTTP methods in display order.
@@ -54,7 +55,7 @@ impl<'a> Document<'a> {
 
     /// Renders Markdown of the document.
     pub(super) fn prose(&self, text: &str) -> Markup {
-        markdown::render(text, self.links)
+        markdown::render(text, self.links, &|file| Some(href(file)))
     }
 
     /// The page that explains this code.

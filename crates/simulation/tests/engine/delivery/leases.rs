@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::time::sleep;
+use vouchsafe_domain::ids::WebhookId;
 use vouchsafe_simulation::FlushLatency;
 use vouchsafe_simulation::conformance::EndpointChange;
 
@@ -27,8 +28,15 @@ async fn endpoint_is_delivered_by_one_process_at_a_time() {
             harness.deliveries.leased().is_empty(),
             "the lease of an idle endpoint is released"
         );
-        harness.deliveries.evict_idle();
-        assert_eq!(harness.deliveries.totals().actors, 0);
+        let totals = |enabled: &[WebhookId]| {
+            harness.deliveries.retain(&enabled.iter().copied().collect());
+            harness.deliveries.totals()
+        };
+        let kept = totals(&[harness.webhook_id]);
+        assert!(kept.handled > 0, "an idle actor keeps its counters");
+        assert_eq!((kept.actors, kept.not_ready), (1, 0));
+        let evicted = totals(&[]);
+        assert_eq!((evicted.actors, evicted.handled), (0, kept.handled));
         harness.append(11);
         second_process.wake(harness.webhook_id).await;
         sleep(Duration::from_secs(1)).await;
