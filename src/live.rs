@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tracing::warn;
 use vouchsafe_actors::engine::Engine;
 use vouchsafe_domain::order::to_micros;
+use vouchsafe_domain::product::Product;
 use vouchsafe_domain::stock::level::{RecentSales, StockLevel};
 use vouchsafe_store::PeriodCounts;
 use vouchsafe_wire::operator::live::{Overview, Sample, SamplePeriod};
@@ -37,8 +38,9 @@ const MAX_FEEDS: usize = 64;
 /// Age up to which an event is shown as the state of now: a second, and the delay of a tick.
 const RECENT: Duration = Duration::from_millis(1_500);
 
-/// SKUs with little stock that the overview shows.
-const LOW_STOCK: usize = 10;
+/// SKUs with little stock that metrics name, and that the overview shows.
+const LOW_STOCK: usize = 50;
+pub(crate) const SHOWN_LOW_STOCK: usize = 10;
 
 /// Stock that lasts for less is low.
 const LOW_STOCK_DAYS: f64 = 7.0;
@@ -260,9 +262,10 @@ impl Live {
     }
 }
 
-/// Whether the stock of a SKU that sells may not last.
-pub(crate) fn is_low(sales: &RecentSales) -> bool {
-    sales.days_left.is_some_and(|days| days < LOW_STOCK_DAYS)
+/// Whether a SKU has less stock than its product's limit, or sells and may not last.
+pub(crate) fn is_low(level: &StockLevel, sales: Option<&RecentSales>, product: &Product) -> bool {
+    let days_left = sales.and_then(|sales| sales.days_left);
+    level.free < i64::from(product.low_stock_at) || days_left.is_some_and(|days| days < LOW_STOCK_DAYS)
 }
 
 fn push(samples: &mut VecDeque<Sample>, sample: Sample, limit: usize) {

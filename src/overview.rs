@@ -6,6 +6,7 @@ use vouchsafe_store::{PgStore, Replica, SalesRow, StoreError};
 use vouchsafe_wire::operator::live::{Overview, SalesComparison, SalesOverview};
 use vouchsafe_wire::operator::stock::level::StockLevelBody;
 
+use crate::live::SHOWN_LOW_STOCK;
 use crate::service::Service;
 
 /// Counts the waiting work with the connections of `store`.
@@ -14,10 +15,14 @@ pub(crate) async fn read_overview(service: &Service, store: &PgStore) -> Result<
     let catalogue = service.catalogue.current();
     let low_stock = service.live.low_stock();
     let low_stock_skus = low_stock.count;
-    let low_stock = low_stock.lowest.into_iter().filter_map(|(level, sales)| {
-        let product = catalogue.get(&level.sku.product_id)?;
-        Some(StockLevelBody::of(level, Some(sales), product.currency))
-    });
+    let low_stock = low_stock
+        .lowest
+        .into_iter()
+        .take(SHOWN_LOW_STOCK)
+        .filter_map(|(level, sales)| {
+            let product = catalogue.get(&level.sku.product_id)?;
+            Some(StockLevelBody::of(level, Some(sales), product.currency))
+        });
     Ok(Arc::new(Overview {
         node: service.node.identity().name.clone(),
         version: env!("CARGO_PKG_VERSION"),

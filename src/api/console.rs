@@ -34,6 +34,7 @@ use vouchsafe_wire::operator::operation::ADMIN_PREFIX;
 
 use self::form_reader::{FileStream, ReceivedForm};
 use super::error::{ApiError, ApiResult, ErrorCode};
+use super::middleware::compression::compress_page;
 use super::middleware::operator::{EndedSession, Operator, authenticate_page};
 use super::operator::reports::REPLICA_LAG;
 use super::operator::{OperatorRoutes, follow_as_rows};
@@ -51,7 +52,7 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, routes: &OperatorRoutes
     });
     for path in vouchsafe_console::paths() {
         let page = resource(&path, "GET, HEAD, POST")
-            .route(web::get().to(serve))
+            .route(web::get().to(serve).wrap(from_fn(compress_page)))
             .route(web::head().to(serve))
             .route(web::post().to(serve));
         config.service(page.wrap(from_fn(authenticate_page)));
@@ -63,7 +64,9 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, routes: &OperatorRoutes
     let live = resource("/live", "GET").route(follow_as_rows());
     config
         .service(live.wrap(from_fn(authenticate_page)))
-        .service(resource("/assets/{file}", "GET").route(web::get().to(serve_asset)))
+        .service(
+            resource("/assets/{file}", "GET").route(web::get().to(serve_asset).wrap(from_fn(compress_page))),
+        )
         .default_service(web::to(not_found));
 }
 

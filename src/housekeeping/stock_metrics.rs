@@ -28,6 +28,7 @@ pub(super) async fn measure_stock(service: &JobState) -> Infallible {
 async fn total_stock(service: &JobState) -> Result<StockTotals, StoreError> {
     let (mut totals, mut after) = (StockTotals::default(), None);
     let (mut low_stock, now) = (LowStockSkus::default(), service.clock.now());
+    let catalogue = service.catalogue.current();
     loop {
         let page = service
             .store
@@ -43,10 +44,17 @@ async fn total_stock(service: &JobState) -> Result<StockTotals, StoreError> {
         let levels = page.into_iter().zip(baselines);
         let with_sales = levels.filter_map(|(level, baseline)| {
             let sales = level.sales_since(baseline?, now);
-            is_low(&sales).then_some((level, sales))
+            let product = catalogue.get(&level.sku.product_id)?;
+            is_low(&level, Some(&sales), product).then_some((level, sales))
         });
         low_stock.extend(with_sales);
         if after.is_none() {
+            let named = low_stock.lowest.iter().filter_map(|(level, _)| {
+                let currency = catalogue.get(&level.sku.product_id)?.currency;
+                let denomination = level.sku.denomination.of(currency).to_string();
+                Some((&level.sku.product_id, denomination, level.free))
+            });
+            service.metrics.stock().set_low(named);
             service.live.set_low_stock(low_stock);
             return Ok(totals);
         }

@@ -1,15 +1,22 @@
-//! Stock metrics: vouchers of all SKUs by state, and SKUs without stock. Not by SKU, whose number is
-//! unbounded.
+//! Stock metrics: vouchers of all SKUs by state, SKUs without stock, and the SKUs with the least stock. Not
+//! of every SKU: their number is unbounded.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::stock::level::StockLevel;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StateLabels {
     state: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SkuLabels {
+    product_id: String,
+    denomination: String,
 }
 
 /// Sums over the stock levels of all SKUs.
@@ -41,6 +48,7 @@ pub(crate) struct StockMetrics {
     vouchers: Family<StateLabels, Gauge>,
     skus: Gauge,
     empty_skus: Gauge,
+    low_skus: Family<SkuLabels, Gauge>,
 }
 
 impl StockMetrics {
@@ -50,6 +58,20 @@ impl StockMetrics {
         registry.register("stock_skus", "SKUs that have or had stock", self.skus.clone());
         let empty = "SKUs that had stock and have no free voucher";
         registry.register("stock_skus_empty", empty, self.empty_skus.clone());
+        let low = "Free vouchers of the SKUs with the least stock, at most 50 of those that are low";
+        registry.register("stock_sku_low_vouchers", low, self.low_skus.clone());
+    }
+
+    /// Replaces the SKUs that are low: face value and free vouchers of each.
+    pub(crate) fn set_low<'a>(&self, levels: impl Iterator<Item = (&'a ProductId, String, i64)>) {
+        self.low_skus.clear();
+        for (product_id, denomination, free) in levels {
+            let labels = SkuLabels {
+                product_id: product_id.to_string(),
+                denomination,
+            };
+            self.low_skus.get_or_create(&labels).set(free);
+        }
     }
 
     /// Updates the gauges.

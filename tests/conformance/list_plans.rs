@@ -129,6 +129,10 @@ async fn check_audit_log(lists: &ListFixture) {
         subject: text("o1"),
         ..any()
     };
+    let changes = AuditFilter {
+        code_reads: Some(false),
+        ..any()
+    };
     let period = Period {
         from: day(0),
         to: day(0).map(|at| at + Duration::HOUR),
@@ -140,6 +144,7 @@ async fn check_audit_log(lists: &ListFixture) {
         ("an action", action, 9),
         ("a subject", subject, 1),
         ("the code reads of an order", code_reads, 1),
+        ("without code reads", changes, 26),
         ("an hour", hour, 26),
     ] {
         let description = format!("audit: {description}");

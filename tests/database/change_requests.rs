@@ -101,7 +101,7 @@ async fn request_expires_and_keeps_no_change() {
     }
     let filter = ChangeRequestFilter {
         status: Some(ChangeRequestStatus::Expired),
-        kind: None,
+        ..ChangeRequestFilter::default()
     };
     assert_eq!(requests.list(filter, None, 10).await.unwrap().len(), 2);
     database.remove().await;

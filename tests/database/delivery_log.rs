@@ -7,6 +7,7 @@ use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 use tokio::runtime::Handle;
 use vouchsafe_domain::delivery::attempt::{AttemptFilter, AttemptResult, EndedAttempt, LoggedAttempt};
+use vouchsafe_domain::delivery::view::DeliveryFilter;
 use vouchsafe_domain::delivery::{
     AttemptOutcome, CommittedEvents, DeliveryAttempt, DeliveryFault, WebhookEvent,
 };
@@ -278,5 +279,44 @@ async fn partition_that_another_node_creates_meanwhile_is_no_error() {
         other.execute("COMMIT").await.map(drop).unwrap();
     });
     created.unwrap();
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn next_attempt_is_never_past_and_a_disabled_endpoint_has_none() {
+    let database = Database::create().await;
+    let store = PgStore::open(database.service_options(), Handle::current());
+    let mut connection = database.connect().await;
+    let rows = "
+        INSERT INTO webhooks (partner_id, webhook_id, url, enabled, secret)
+        VALUES ('00000000-0000-0000-0000-000000000009', '00000000-0000-0000-0000-000000000001', 'http://127.0.0.1', true, '');
+        INSERT INTO webhook_progress (partner_id, webhook_id, cursor, due_at)
+        VALUES ('00000000-0000-0000-0000-000000000009', '00000000-0000-0000-0000-000000000001', 0, '2026-01-01');
+        INSERT INTO deliveries (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, next_at, give_up_at, event_at)
+        VALUES ('00000000-0000-0000-0000-000000000009', '00000000-0000-0000-0000-000000000001', 1,
+                '00000000-0000-0000-0000-000000000005', '00000000-0000-0000-0000-000000000001', 'WAITING', 1, '2026-01-01',
+                'infinity', now())";
+    connection.execute(rows).await.unwrap();
+    let next_attempts = async || {
+        let deliveries = store.deliveries.list(DeliveryFilter::default(), None, 9).await;
+        let endpoint = store
+            .webhooks
+            .find(Some(partner()), webhook(1))
+            .await
+            .unwrap()
+            .unwrap();
+        [deliveries.unwrap()[0].next_attempt_at, endpoint.next_attempt_at]
+    };
+    let before: OffsetDateTime = sqlx::query_scalar("SELECT now()")
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    for next in next_attempts().await {
+        assert!(next.unwrap() >= before, "{next:?} is due at {before}");
+    }
+    let disable = "UPDATE webhooks SET enabled = false, disabled_reason = 'PARTNER', disabled_at = now()";
+    connection.execute(disable).await.unwrap();
+    assert_eq!(next_attempts().await, [None; 2]);
+    connection.close().await.unwrap();
     database.remove().await;
 }

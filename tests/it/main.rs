@@ -57,6 +57,7 @@ mod killed_deliveries;
 mod killed_operations;
 mod ledger;
 mod list_compression;
+mod list_filters;
 mod lists;
 mod live_feed;
 mod load_harness;

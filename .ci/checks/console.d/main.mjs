@@ -35,6 +35,11 @@ const CUT_TABLES = `document.querySelectorAll(".scroll details").forEach((value)
   return [...document.querySelectorAll("main .scroll")].filter((table) => table.scrollWidth > table.clientWidth + 1)
   .map((table) => "the table " + table.getAttribute("aria-label") + " is cut: " + table.scrollWidth + " px in " + table.clientWidth)`;
 
+// Bytes of the page, its style sheet and its script as they were sent.
+const MAX_WEIGHT = 60_000;
+const WEIGHT = `return [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource").filter(({ initiatorType }) => /script|link/.test(initiatorType))]
+  .reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)`;
+
 const AXE_OPTIONS = {
   light: { rules: { "target-size": { enabled: true } } },
   dark: { runOnly: ["color-contrast", "link-in-text-block"] },
@@ -69,6 +74,8 @@ async function check(browser, role, path, view) {
   found.push(...(await browser.run(RUN_AXE, AXE_OPTIONS[view])));
   found.push(...(await browser.run(RUN_AXE_IN_DIALOG, AXE_OPTIONS[view])));
   const width = await browser.run("return document.scrollingElement.scrollWidth");
+  const weight = await browser.run(WEIGHT);
+  if (weight > MAX_WEIGHT) found.push(`weighs ${weight} bytes`);
   if (width > VIEWS[view][1]) found.push(`scrolls sideways: ${width} px`);
   report(`${role} ${view} ${path}`, found);
 }
@@ -124,6 +131,33 @@ async function decide(browser, order, tokens) {
   await browser.click(".menu");
   assert(await browser.run("return document.querySelector('#menu a').checkVisibility()"), "the menu is hidden");
   report("decide", await browser.complaints());
+}
+
+const ENTER = "\uE007";
+const OPEN_PALETTE = `document.activeElement.blur();
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true, bubbles: true }))`;
+const IS_PALETTE = "return document.activeElement.matches('.palette input')";
+
+// "/" goes to the search; the palette opens an action of the page and leads to other pages.
+async function useKeyboard(browser, token, order) {
+  await browser.view(VIEWS.light);
+  await signIn(browser, token);
+  await browser.open(`${env.ADMIN_URL}/orders/${order}`);
+  await browser.click("main dl.facts a[href^='/partners/']");
+  await browser.wait("return location.pathname.startsWith('/partners/')");
+  await browser.type("/");
+  assert(await browser.run("return document.activeElement.name === 'q'"), "the search has no focus");
+  await browser.run(OPEN_PALETTE);
+  await browser.wait(IS_PALETTE);
+  await browser.type("top up");
+  report("palette", await browser.run(RUN_AXE, AXE_OPTIONS.light));
+  await browser.type(ENTER);
+  await browser.wait("return document.querySelector('details[open] form[action$=\"/top-up\"]')?.contains(document.activeElement)");
+  await browser.run(OPEN_PALETTE);
+  await browser.wait(IS_PALETTE);
+  await browser.type(`vendors${ENTER}`);
+  await browser.wait("return location.pathname === '/vendors'");
+  report("keyboard", await browser.complaints());
 }
 
 const ROWS = `tbody[sse-swap="actors.data"]`;
@@ -203,6 +237,7 @@ try {
   }
   await watch(browser, tokens.admin);
   await importFile(browser, product);
+  await useKeyboard(browser, tokens.admin, order);
   await decide(browser, order, tokens);
 } finally {
   await browser.stop();

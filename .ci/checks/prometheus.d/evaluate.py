@@ -17,6 +17,7 @@ repository, prometheus = Path(sys.argv[1]), sys.argv[2]
 # Empty while nothing of the kind has happened, which the panels say.
 EMPTY_WHEN_HEALTHY = {
     "vouchsafe_spans_dropped_total": "a program without the feature otlp exports no spans",
+    "vouchsafe_stock_sku_low_vouchers": "no SKU of the sandbox is low",
 }
 
 
@@ -34,7 +35,7 @@ def rules():
         page, anchor = rule["annotations"]["runbook"].split("#")
         assert page == "docs/operations/runbooks.md" and anchor in anchors, f"{rule['name']} has no runbook"
         assert f"- name: {rule['name']}\n" in tests, f"{rule['name']} has no unit test"
-        comparison = re.fullmatch(r"(.*) (==|[<>]) [0-9.]+", rule["query"], re.DOTALL)
+        comparison = re.fullmatch(r"(.*) (==|>=|[<>]) [0-9.]+", rule["query"], re.DOTALL)
         assert comparison, f"{rule['name']} does not compare with a number: {rule['query']}"
         yield rule["name"], comparison[1]
 

@@ -221,6 +221,10 @@ fn push_restrictions(query: &mut QueryBuilder<Postgres>, filter: &AuditFilter, b
             query.push(condition).push_bind(value.clone());
         }
     }
+    if filter.code_reads == Some(false) {
+        // As in the index audit_log_without_code_reads.
+        query.push(" AND a.action <> 'codes.retrieve'");
+    }
     if let Some(partner_id) = filter.partner_id {
         query.push(" AND a.partner_id = ").push_bind(partner_id);
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use clap::{Args, Subcommand};
 use serde_json::value::RawValue;
 use vouchsafe_domain::language::Language;
+use vouchsafe_domain::product_search::ProductSearch;
 use vouchsafe_wire::operator::catalogue::{
     DELETE_PRODUCT_TRANSLATION, GET_PRODUCT, LIST_CATEGORIES, LIST_PRODUCTS, PUT_CATEGORY, PUT_PRODUCT,
     PUT_PRODUCT_TRANSLATION,
@@ -38,8 +39,8 @@ pub enum ProductAction {
     /// Create or replace a product.
     Put(Box<PutProductArgs>),
     /// List products.
-    #[command(after_help = examples!["vouchsafe product list --limit 20"])]
-    List(ListArgs),
+    #[command(after_help = examples!["vouchsafe product list --limit 20", "vouchsafe product list --vendor acme-cards --name gift"])]
+    List(ListArgs<ProductSearch>),
     /// Show a product.
     #[command(after_help = examples!["vouchsafe product show sbx-instant"])]
     Show(ProductRef),

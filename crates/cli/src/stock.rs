@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Subcommand;
 use vouchsafe_wire::operator::stock::import::{ImportQuery, ImportReport, Rejection, RowPreview};
-use vouchsafe_wire::operator::stock::level::LevelFilter;
+use vouchsafe_wire::operator::stock::level::{LevelFilter, SkuFilter};
 use vouchsafe_wire::operator::stock::quarantine::QuarantineRequest;
 use vouchsafe_wire::operator::stock::void::VoidRequest;
 use vouchsafe_wire::operator::stock::{IMPORT_STOCK, LIST_STOCK, LIST_STOCK_EXPIRIES};
@@ -46,7 +46,7 @@ pub enum Action {
     Levels(ListArgs<LevelFilter>),
     /// List available vouchers by the month in which they expire.
     #[command(after_help = examples!["vouchsafe stock expiries --product sbx-instant"])]
-    Expiries(ListArgs<LevelFilter>),
+    Expiries(ListArgs<SkuFilter>),
     /// Take vouchers out of sale; sold vouchers stay sold.
     #[command(override_usage = "\
         vouchsafe stock void --product <PRODUCT> --denomination <AMOUNT> --reason <REASON>

@@ -23,6 +23,7 @@ pub(crate) async fn show(
     visit: &Visit<'_>,
     list: &'static List,
 ) -> Result<Shown, Refusal> {
+    let visit = &with_defaults(visit, list);
     let query = api_query(visit, list.filters);
     let is_read = list.is_complete || !query.is_empty();
     let separator = if query.is_empty() { "" } else { "?" };
@@ -72,6 +73,9 @@ pub(crate) async fn show(
 /// The page of a search result, or of the order or partner that it belongs to.
 fn result_page(row: &Json) -> Option<String> {
     let id = row.get("id").text()?;
+    if row.is("kind", "operator") {
+        return Some(format!("/operators/{}/tokens", template::encode(id)));
+    }
     let by_kind = row
         .get("kind")
         .text()
@@ -84,10 +88,23 @@ fn result_page(row: &Json) -> Option<String> {
     page_of(&by_kind, id).or(owner)
 }
 
+/// The visit with the default filters of the list, if its address has none.
+fn with_defaults<'a>(visit: &Visit<'a>, list: &List) -> Visit<'a> {
+    let mut visit = visit.clone();
+    if visit.query.iter().all(|(name, _)| name == DONE) {
+        let defaults = list.defaults.iter();
+        visit
+            .query
+            .extend(defaults.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    }
+    visit
+}
+
 /// The query for the API, with the times as it expects them.
 fn api_query(visit: &Visit<'_>, filters: &[Filter]) -> String {
     let is_time = |name: &str| filters.iter().any(|filter| filter.name == name && filter.is_time);
-    let parameters = visit.query.iter().filter(|(name, _)| name != DONE);
+    let is_own = |name: &str| name == DONE || name == PREVIOUS;
+    let parameters = visit.query.iter().filter(|(name, _)| !is_own(name));
     let parameters = parameters.map(|(name, value)| {
         let value = if is_time(name) {
             api_time(value)
@@ -129,25 +146,51 @@ fn filters(visit: &Visit<'_>, filters: &[Filter]) -> Markup {
 }
 
 /// The pages of the list that the API was asked for with this query: an age keeps its meaning.
+/// Cursors of the pages before this one, which the API does not know.
+const PREVIOUS: &str = "previous";
+
+/// Between cursors, which do not contain it.
+const SEPARATOR: &str = ".";
+
+/// Pages that the address remembers: it must not become too long.
+const MAX_PREVIOUS: usize = 20;
+
 fn paging(visit: &Visit<'_>, query: &str, json: &Json) -> Markup {
     let mut others = template::pairs(query.as_bytes());
-    others.retain(|(name, _)| name != "cursor");
+    others.retain(|(name, _)| name != "cursor" && name != PREVIOUS);
     let others = template::query(&others);
-    let link = |cursor: Option<&str>| {
-        let cursor = cursor.map(|cursor| template::query(&[("cursor".to_owned(), cursor.to_owned())]));
-        let query: Vec<_> = [others.clone(), cursor.unwrap_or_default()]
+    let link = |cursor: &str, previous: &[&str]| {
+        let parameters = [
+            ("cursor", cursor.to_owned()),
+            (PREVIOUS, previous.join(SEPARATOR)),
+        ];
+        let parameters = parameters.into_iter().filter(|(_, value)| !value.is_empty());
+        let place: Vec<_> = parameters.map(|(name, value)| (name.to_owned(), value)).collect();
+        let query: Vec<_> = [others.clone(), template::query(&place)]
             .into_iter()
             .filter(|part| !part.is_empty())
             .collect();
         format!("{}?{}", visit.path, query.join("&"))
     };
     let next = json.get("next_cursor").text();
-    let is_first = visit.parameter("cursor").is_empty();
+    let cursor = visit.parameter("cursor");
+    let is_first = cursor.is_empty();
+    // The pages between the first one and this one, the newest last.
+    let mut passed: Vec<&str> = visit.parameter(PREVIOUS).split(SEPARATOR).collect();
+    passed.retain(|passed| !passed.is_empty());
+    let onward: Vec<&str> = passed
+        .iter()
+        .copied()
+        .chain((!is_first).then_some(cursor))
+        .collect();
+    let onward = &onward[onward.len().saturating_sub(MAX_PREVIOUS)..];
+    let previous = passed.pop();
     html! {
         @if next.is_some() || !is_first {
             nav.paging aria-label="Pages of the list" {
-                @if !is_first { a href=(link(None)) { "First page" } }
-                @if let Some(next) = next { a rel="next" href=(link(Some(next))) { "Next page" } }
+                @if !is_first { a href=(link("", &[])) { "First page" } }
+                @if let Some(previous) = previous { a rel="prev" href=(link(previous, &passed)) { "Previous page" } }
+                @if let Some(next) = next { a rel="next" href=(link(next, onward)) { "Next page" } }
             }
         }
     }

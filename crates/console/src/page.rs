@@ -60,6 +60,8 @@ pub(crate) struct List {
     pub(crate) filters: &'static [Filter],
     /// Actions on an entry.
     pub(crate) row_actions: &'static [Action],
+    /// Filters that hold unless the address has another value.
+    pub(crate) defaults: &'static [(&'static str, &'static str)],
     /// Whether the list is read without a filter.
     pub(crate) is_complete: bool,
     /// Links to the list with often used filters.
@@ -73,6 +75,7 @@ impl List {
             api: target(operation),
             filters: &[],
             row_actions: &[],
+            defaults: &[],
             is_complete: true,
             variants: &[],
         }
@@ -85,6 +88,11 @@ impl List {
 
     pub(crate) const fn row_actions(mut self, actions: &'static [Action]) -> Self {
         self.row_actions = actions;
+        self
+    }
+
+    pub(crate) const fn defaults(mut self, defaults: &'static [(&'static str, &'static str)]) -> Self {
+        self.defaults = defaults;
         self
     }
 

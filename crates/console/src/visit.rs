@@ -13,6 +13,7 @@ use crate::template::{self, Params, pairs};
 pub(crate) const DONE: &str = "done";
 
 /// A page that a viewer asks for.
+#[derive(Clone)]
 pub(crate) struct Visit<'a> {
     pub(crate) viewer: &'a Viewer,
     pub(crate) page: &'static Page,

@@ -198,6 +198,14 @@ pub struct AuditFilter {
     #[param(value_type = Option<PartnerId>, inline)]
     #[arg(long = "partner", value_name = "PARTNER_ID")]
     pub partner_id: Option<PartnerId>,
+    /// `false` leaves out the entries of partners that retrieved codes, `codes.retrieve`.
+    #[param(inline)]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        help = "false: without the entries of partners that retrieved codes"
+    )]
+    pub code_reads: Option<bool>,
     #[serde(flatten)]
     #[param(ignore)]
     #[command(flatten)]

@@ -47,6 +47,7 @@ pub mod partner;
 pub mod payout;
 pub mod period;
 pub mod product;
+pub mod product_search;
 pub mod purchase;
 pub mod reconciliation;
 pub mod replication;

@@ -1,4 +1,4 @@
-//! Results of a search by id or by an order's reference.
+//! Results of a search by id, name or an order's reference.
 
 use serde::Serialize;
 
@@ -26,10 +26,11 @@ labels! {
         Product,
         Vendor,
         Category,
+        Operator,
     }
 }
 
-/// An object that has the searched id, or an order with the searched reference.
+/// An object whose id begins with the searched text, whose name contains it, or an order with this reference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct SearchResult {
     /// Kind of the object.

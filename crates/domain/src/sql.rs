@@ -27,6 +27,7 @@ use crate::reconciliation::DriftKind;
 use crate::reconciliation::allocations::VoucherSource;
 use crate::reconciliation::drift::DriftResolution;
 use crate::reconciliation::result::RecordsSource;
+use crate::search::ObjectKind;
 use crate::vendor::AdapterKind;
 use crate::webhook::DisabledReason;
 
@@ -84,6 +85,7 @@ text_column! {
     FulfilmentSource => |source| source.into_str(),
     LastResponse => |answer| answer.into_str(),
     LedgerKind => |kind| kind.into_str(),
+    ObjectKind => |kind| kind.into_str(),
     OrderStatus => |status| status.into_str(),
     PayoutStatus => |status| status.into_str(),
     PendingReason => |reason| reason.into_str(),

@@ -52,7 +52,7 @@ pub struct Webhook {
     pub failures: i64,
     /// Time of the first consecutive failure.
     pub failing_since: Option<OffsetDateTime>,
-    /// Time of the next retry.
+    /// Time of the next retry; the present if it is due.
     pub next_attempt_at: Option<OffsetDateTime>,
     /// Successful attempts since registration.
     pub delivered: i64,

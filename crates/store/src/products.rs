@@ -21,6 +21,7 @@ use vouchsafe_domain::product::{
 };
 
 use vouchsafe_database::database::Database;
+use vouchsafe_domain::product_search::ProductSearch;
 
 /// Result of creating or replacing a product.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,13 +110,26 @@ impl Products {
 
     /// Lists up to `limit` products by id, after the id `after`.
     #[boxed]
-    pub async fn list(&self, after: Option<String>, limit: usize) -> Result<Vec<Product>, StoreError> {
+    pub async fn list(
+        &self,
+        search: ProductSearch,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Vec<Product>, StoreError> {
         let statement = select_products!(
-            "WHERE $1::text IS NULL OR product_id > $1
+            "WHERE ($1::text IS NULL OR product_id > $1)
+               AND ($3::text IS NULL OR strpos(lower(concat_ws(' ', product_id, name, brand)), lower($3)) > 0)
+               AND ($4::text IS NULL OR category_id = $4)
+               AND ($5::text IS NULL OR vendor = $5)
+               AND ($6::boolean IS NULL OR discontinued = $6)
              ORDER BY product_id
              LIMIT $2",
             after,
             to_bigint(limit),
+            search.name,
+            search.category_id,
+            search.vendor,
+            search.discontinued,
         );
         self.0.fetch_all(statement).await
     }

@@ -1,7 +1,8 @@
-//! Search by id or by an order's reference: one index probe per kind of object that the text can name.
+//! Search by the beginning of an id, by a part of a name, or by an order's reference.
 //!
-//! The keys of orders and ledger entries begin with the partner: they take one probe per partner, like the
-//! operators' order list. No statement reads a table of codes.
+//! An id takes one index probe in the table of its kind. The keys of orders and ledger entries begin with the
+//! partner: they take one probe per partner, like the operators' order list. Names are compared in the small
+//! tables of partners, operators and the catalogue. No statement reads a table of codes.
 
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -12,7 +13,6 @@ use vouchsafe_domain::ids::{
     ChangeRequestId, CredentialId, DeliveryId, DriftId, OrderId, PartnerId, PayoutId, TransactionId,
     VoucherId, WebhookId,
 };
-use vouchsafe_domain::product::parse_slug;
 use vouchsafe_domain::search::{ObjectKind, SearchResult};
 
 use vouchsafe_database::database::Database;
@@ -21,33 +21,44 @@ use vouchsafe_database::database::Database;
 #[derive(Debug, Clone)]
 pub struct Search(pub(super) Database);
 
-/// Selects the partner, the order and the label of the object with an id.
-macro_rules! select_object {
-    ($kind:ident, $id:expr, $sql:literal) => {{
-        let id = $id.to_string();
-        sqlx::query!(
-            r#"SELECT partner_id AS "partner_id?: PartnerId", order_id AS "order_id?: OrderId", label AS "label?" FROM ("#
-                + $sql
-                + ") AS o (partner_id, order_id, label)",
-            $id as _,
-        )
-        .map(move |row| SearchResult {
-            kind: ObjectKind::$kind,
-            id: id.clone(),
-            partner_id: row.partner_id,
-            order_id: row.order_id,
-            label: row.label,
-        })
-    }};
+/// Digits of an id from which it is searched by its beginning.
+const LEAST_DIGITS: usize = 4;
+
+const DIGITS: usize = 32;
+
+/// A row of a search: the id of its object is made of `uuid`.
+struct Found {
+    partner_id: Option<PartnerId>,
+    order_id: Option<OrderId>,
+    label: Option<String>,
+    uuid: Uuid,
+}
+
+/// The least and the greatest UUID of the ids with this prefix that begin with a text.
+fn id_range(text: &str, prefix: &str) -> Option<(Uuid, Uuid)> {
+    let digits = text.strip_prefix(prefix)?;
+    let is_beginning = (LEAST_DIGITS..=DIGITS).contains(&digits.len())
+        && digits
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let bound = |digit: char| {
+        let missing = std::iter::repeat_n(digit, DIGITS - digits.len());
+        Uuid::try_parse(&digits.chars().chain(missing).collect::<String>()).ok()
+    };
+    is_beginning.then(|| bound('0').zip(bound('f'))).flatten()
 }
 
 impl Search {
-    /// Finds up to `limit` objects: those with this id, then orders with this reference, newest first.
+    /// Finds up to `limit` objects: those whose id begins with this text, newest first, or those with this
+    /// text in their name; then orders with this reference, newest first.
     #[boxed]
     pub async fn find(&self, text: String, limit: usize) -> Result<Vec<SearchResult>, StoreError> {
         self.0
             .run(move |pool| async move {
-                let mut found = find_by_id(&pool, &text).await?;
+                let mut found = find_by_id(&pool, &text, limit).await?;
+                if found.is_empty() {
+                    found = find_by_name(&pool, &text, limit).await?;
+                }
                 let rest = limit.saturating_sub(found.len());
                 found.extend(find_orders_by_reference(&pool, text, rest).await?);
                 Ok(found)
@@ -56,101 +67,157 @@ impl Search {
     }
 }
 
-async fn find_by_id(pool: &PgPool, text: &str) -> Result<Vec<SearchResult>, sqlx::Error> {
-    /// Runs the statement if the text is an id of this type.
+async fn find_by_id(pool: &PgPool, text: &str, limit: usize) -> Result<Vec<SearchResult>, sqlx::Error> {
+    let limit = to_bigint(limit);
+    /// Runs the statement if the text is the beginning of an id of this type. It selects the ids from `$1` to
+    /// `$2`, and where it must look at many of them at most `$3`.
     macro_rules! probe {
-        ($id:ty, $kind:ident, $sql:literal) => {
-            if let Ok(id) = text.parse::<$id>() {
-                return select_object!($kind, id, $sql).fetch_all(pool).await;
+        ($range:expr, $kind:ident, $to_text:expr, $sql:literal) => {
+            if let Some((first, last)) = $range {
+                let found = sqlx::query_as!(
+                    Found,
+                    r#"SELECT partner_id AS "partner_id?: PartnerId", order_id AS "order_id?: OrderId", label AS "label?", uuid AS "uuid!" FROM ("#
+                        + $sql
+                        + ") AS o (partner_id, order_id, label, uuid) ORDER BY uuid DESC LIMIT $3",
+                    first,
+                    last,
+                    limit,
+                );
+                let found = found.fetch_all(pool).await?;
+                return Ok(found
+                    .into_iter()
+                    .map(|row| SearchResult {
+                        kind: ObjectKind::$kind,
+                        id: $to_text(row.uuid),
+                        partner_id: row.partner_id,
+                        order_id: row.order_id,
+                        label: row.label,
+                    })
+                    .collect());
             }
+        };
+        ($id:ty, $kind:ident, $sql:literal) => {
+            probe!(
+                id_range(text, <$id>::PREFIX),
+                $kind,
+                |uuid| <$id>::from_uuid(uuid).to_string(),
+                $sql
+            )
         };
     }
     probe!(
         PartnerId,
         Partner,
-        "SELECT partner_id, NULL::uuid, name FROM partners WHERE partner_id = $1"
+        "SELECT partner_id, NULL::uuid, name, partner_id FROM partners WHERE partner_id BETWEEN $1 AND $2"
     );
     probe!(
         ChangeRequestId,
         Request,
-        "SELECT NULL::uuid, NULL::uuid, status FROM change_requests WHERE request_id = $1"
+        "SELECT NULL::uuid, NULL::uuid, status, request_id FROM change_requests WHERE request_id BETWEEN $1 AND $2"
     );
     probe!(
         CredentialId,
         Credential,
-        "SELECT partner_id, NULL::uuid, NULL::text FROM credentials WHERE credential_id = $1"
+        "SELECT partner_id, NULL::uuid, NULL::text, credential_id FROM credentials WHERE credential_id BETWEEN $1 AND $2"
     );
     probe!(
         OrderId,
         Order,
-        "SELECT o.partner_id, o.order_id, o.status
+        "SELECT o.partner_id, o.order_id, o.status, o.order_id
            FROM partners AS p
           CROSS JOIN LATERAL (
-                SELECT * FROM orders AS o WHERE o.partner_id = p.partner_id AND o.order_id = $1 LIMIT 1
+                SELECT *
+                  FROM orders AS o
+                 WHERE o.partner_id = p.partner_id AND o.order_id BETWEEN $1 AND $2
+                 ORDER BY o.order_id DESC
+                 LIMIT $3
                ) AS o"
     );
     probe!(
         VoucherId,
         Voucher,
-        "SELECT partner_id, order_id, NULL::text FROM allocations WHERE voucher_id = $1"
+        "SELECT partner_id, order_id, NULL::text, voucher_id FROM allocations WHERE voucher_id BETWEEN $1 AND $2"
     );
     probe!(
-        Uuid,
+        text.parse::<Uuid>().ok().map(|uuid| (uuid, uuid)),
         Purchase,
-        "SELECT partner_id, order_id, vendor FROM purchases WHERE purchase_id = $1"
+        |uuid: Uuid| uuid.to_string(),
+        "SELECT partner_id, order_id, vendor, purchase_id FROM purchases WHERE purchase_id BETWEEN $1 AND $2"
     );
     probe!(
         TransactionId,
         Transaction,
-        "SELECT l.partner_id, l.order_id, l.kind
+        "SELECT l.partner_id, l.order_id, l.kind, l.transaction_id
            FROM partners AS p
           CROSS JOIN LATERAL (
-                SELECT * FROM ledger AS l WHERE l.partner_id = p.partner_id AND l.transaction_id = $1 LIMIT 1
+                SELECT *
+                  FROM ledger AS l
+                 WHERE l.partner_id = p.partner_id AND l.transaction_id BETWEEN $1 AND $2
+                 ORDER BY l.transaction_id DESC
+                 LIMIT $3
                ) AS l"
     );
     probe!(
         PayoutId,
         Payout,
-        "SELECT partner_id, NULL::uuid, status FROM payouts WHERE payout_id = $1"
+        "SELECT partner_id, NULL::uuid, status, payout_id FROM payouts WHERE payout_id BETWEEN $1 AND $2"
     );
     probe!(
         DriftId,
         Drift,
-        "SELECT partner_id, order_id, resolution FROM drifts WHERE drift_id = $1"
+        "SELECT partner_id, order_id, resolution, drift_id FROM drifts WHERE drift_id BETWEEN $1 AND $2"
     );
     probe!(
         WebhookId,
         Webhook,
-        "SELECT partner_id, NULL::uuid, url FROM webhooks WHERE webhook_id = $1"
+        "SELECT partner_id, NULL::uuid, url, webhook_id FROM webhooks WHERE webhook_id BETWEEN $1 AND $2"
     );
     probe!(
         DeliveryId,
         Delivery,
-        "SELECT partner_id, order_id, state FROM deliveries WHERE delivery_id = $1"
+        "SELECT partner_id, order_id, state, delivery_id FROM deliveries WHERE delivery_id BETWEEN $1 AND $2"
     );
-    let Ok(slug) = parse_slug(text).map(ToOwned::to_owned) else {
-        return Ok(Vec::new());
-    };
-    let mut found = select_object!(
-        Product,
-        slug,
-        "SELECT NULL::uuid, NULL::uuid, name FROM products WHERE product_id = $1"
+    Ok(Vec::new())
+}
+
+/// Objects whose name or chosen id contains the text, in either case of ASCII letters.
+async fn find_by_name(pool: &PgPool, text: &str, limit: usize) -> Result<Vec<SearchResult>, sqlx::Error> {
+    sqlx::query!(
+        r#"SELECT kind AS "kind!: ObjectKind", id AS "id!", label AS "label!", partner_id AS "partner_id?: PartnerId"
+             FROM (SELECT 'partner', 'ptn_' || replace(partner_id::text, '-', ''), name, partner_id, 1
+                     FROM partners
+                    WHERE strpos(lower(name), lower($1)) > 0
+                    UNION ALL
+                   SELECT 'product', product_id, name, NULL, 2
+                     FROM products
+                    WHERE strpos(lower(product_id || ' ' || name), lower($1)) > 0
+                    UNION ALL
+                   SELECT 'vendor', vendor_id, adapter, NULL, 3
+                     FROM vendors
+                    WHERE strpos(vendor_id, lower($1)) > 0
+                    UNION ALL
+                   SELECT 'category', category_id, name, NULL, 4
+                     FROM categories
+                    WHERE strpos(lower(category_id || ' ' || name), lower($1)) > 0
+                    UNION ALL
+                   SELECT 'operator', name, role, NULL, 5
+                     FROM operators
+                    WHERE strpos(name, lower($1)) > 0
+                  ) AS o (kind, id, label, partner_id, position)
+            ORDER BY id <> $1, position, lower(label), id
+            LIMIT $2"#,
+        text,
+        to_bigint(limit),
     )
+    .map(|row| SearchResult {
+        kind: row.kind,
+        id: row.id,
+        partner_id: row.partner_id,
+        order_id: None,
+        label: Some(row.label),
+    })
     .fetch_all(pool)
-    .await?;
-    let vendor = select_object!(
-        Vendor,
-        slug,
-        "SELECT NULL::uuid, NULL::uuid, adapter FROM vendors WHERE vendor_id = $1"
-    );
-    found.extend(vendor.fetch_optional(pool).await?);
-    let category = select_object!(
-        Category,
-        slug,
-        "SELECT NULL::uuid, NULL::uuid, name FROM categories WHERE category_id = $1"
-    );
-    found.extend(category.fetch_optional(pool).await?);
-    Ok(found)
+    .await
 }
 
 async fn find_orders_by_reference(
@@ -182,4 +249,34 @@ async fn find_orders_by_reference(
     })
     .fetch_all(pool)
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beginning_of_an_id_is_a_range() {
+        let range = |text: &str| {
+            let range = id_range(text, "ord_")?;
+            Some(<[Uuid; 2]>::from(range).map(|uuid| uuid.simple().to_string()))
+        };
+        let bounds = ["0", "f"].map(|digit| format!("01a2{}", digit.repeat(28)));
+        assert_eq!(range("ord_01a2"), Some(bounds));
+        let whole = "0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
+        assert_eq!(
+            range(&format!("ord_{whole}")),
+            Some([whole; 2].map(str::to_owned))
+        );
+        for text in [
+            "ord_",
+            "ord_01a",
+            "ord_01A2",
+            "ord_01g2",
+            "ptn_01a2",
+            &format!("ord_{whole}0"),
+        ] {
+            assert_eq!(range(text), None, "{text}");
+        }
+    }
 }

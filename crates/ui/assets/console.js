@@ -29,6 +29,80 @@
     target.querySelector("progress")?.replaceWith(message);
   });
 
+  // "/" goes to the search, Ctrl+K opens a palette of the pages and of what this page changes.
+  const search = document.querySelector("[role=search] input");
+
+  document.addEventListener("keydown", (event) => {
+    const isTyped = event.target.closest("input, select, textarea, [contenteditable]");
+    if (event.key === "/" && !isTyped && search) {
+      event.preventDefault();
+      search.focus();
+    } else if (event.key === "k" && (event.ctrlKey || event.metaKey) && search) {
+      event.preventDefault();
+      openPalette();
+    }
+  });
+
+  function openPalette() {
+    const palette = document.createElement("dialog");
+    palette.className = "palette";
+    palette.ariaLabel = "Pages and actions";
+    palette.innerHTML = `<input type="search" role="combobox" aria-expanded="true" aria-controls="palette-list" aria-label="Page or action"
+      placeholder="Page or action" autocomplete="off" spellcheck="false"><ul id="palette-list" role="listbox" aria-label="Results"></ul>`;
+    const [input, list] = palette.children;
+    const pages = all("#menu a").map((link) => [link.textContent.trim(), () => link.click()]);
+    const actions = all("#content .actions summary").map((summary) => [summary.textContent.trim(), () => openAction(summary)]);
+    let found = [];
+    let chosen = 0;
+
+    function show() {
+      const text = input.value.trim().toLowerCase();
+      found = [...actions, ...pages].filter(([name]) => name.toLowerCase().includes(text));
+      if (text) found.push([`Search for “${input.value.trim()}”`, () => location.assign(`/search?q=${encodeURIComponent(input.value.trim())}`)]);
+      chosen = Math.min(chosen, Math.max(found.length - 1, 0));
+      list.replaceChildren(...found.map(([name, run], index) => {
+        const option = document.createElement("li");
+        option.role = "option";
+        option.id = `palette-${index}`;
+        option.ariaSelected = String(index === chosen);
+        option.textContent = name;
+        option.addEventListener("click", () => choose(run));
+        return option;
+      }));
+      input.setAttribute("aria-activedescendant", found.length ? `palette-${chosen}` : "");
+      list.children[chosen]?.scrollIntoView({ block: "nearest" });
+    }
+
+    function choose(run) {
+      palette.close();
+      run();
+    }
+
+    input.addEventListener("input", () => {
+      chosen = 0;
+      show();
+    });
+    input.addEventListener("keydown", (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (step && found.length) chosen = (chosen + step + found.length) % found.length;
+      else if (event.key === "Enter" && found.length) choose(found[chosen][1]);
+      else return;
+      event.preventDefault();
+      show();
+    });
+    palette.addEventListener("close", () => palette.remove());
+    document.querySelector("dialog.palette")?.close();
+    document.body.append(palette);
+    palette.showModal();
+    show();
+  }
+
+  function openAction(summary) {
+    summary.parentElement.open = true;
+    summary.scrollIntoView({ block: "center" });
+    (summary.parentElement.querySelector("form :is(input:not([type=hidden]), select, textarea, button)") ?? summary).focus();
+  }
+
   // Sorting and filtering of live tables.
   const liveTables = all("table").filter((table) => table.querySelector("tbody[sse-swap]:not([sse-swap=sample])"));
 

@@ -14,6 +14,7 @@ use vouchsafe_domain::order::filter::{OrderFilter, OrderSearch};
 use vouchsafe_domain::partner::PartnerFilter;
 use vouchsafe_domain::payout::{PayoutFilter, PayoutSearch};
 use vouchsafe_domain::period::Period;
+use vouchsafe_domain::product_search::ProductSearch;
 use vouchsafe_domain::purchase::view::PurchaseFilter;
 use vouchsafe_domain::reconciliation::drift::DriftFilter;
 use vouchsafe_domain::webhook::WebhookFilter;
@@ -57,6 +58,7 @@ impl ListFilter for DeliveryFilter {}
 impl ListFilter for DriftFilter {}
 impl ListFilter for PartnerFilter {}
 impl ListFilter for PayoutFilter {}
+impl ListFilter for ProductSearch {}
 impl ListFilter for PurchaseFilter {}
 impl ListFilter for SessionFilter {}
 impl ListFilter for WebhookFilter {}

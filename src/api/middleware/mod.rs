@@ -3,7 +3,7 @@
 mod address_limit;
 pub(crate) mod api_scope;
 pub(crate) mod authentication;
-pub(crate) mod list_compression;
+pub(crate) mod compression;
 pub(crate) mod listener_peers;
 pub(crate) mod listeners;
 mod load_shedding;

@@ -3,6 +3,7 @@
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::language::{InvalidLanguage, Language};
 use vouchsafe_domain::product::ProductId;
+use vouchsafe_domain::product_search::ProductSearch;
 use vouchsafe_store::{PutCategoryOutcome, PutProductOutcome};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::catalogue;
@@ -63,9 +64,10 @@ async fn put_category(
 /// `GET /products`.
 async fn list_products(
     service: web::Data<OperatorState>,
-    ListRequest { page, .. }: ListRequest,
+    ListRequest { page, filter }: ListRequest<ProductSearch>,
 ) -> ApiResult {
-    let products = service.store.products.list(page.after()?, page.fetch_limit());
+    let products = &service.store.products;
+    let products = products.list(filter, page.after()?, page.fetch_limit());
     list_response(&page, products.await?, |product| product.product_id.clone())
 }
 

@@ -10,7 +10,7 @@ use vouchsafe_wire::partner::operation::Operation;
 
 use crate::api::endpoint::Endpoint;
 use crate::api::middleware::api_scope;
-use crate::api::middleware::list_compression::compress_list;
+use crate::api::middleware::compression::compress_list;
 
 /// Binds an operation to its handler.
 pub(super) fn bind<Q, R, F, Args>(operation: Operation<Q, R>, handler: F) -> Endpoint

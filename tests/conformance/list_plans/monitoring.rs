@@ -172,18 +172,18 @@ fn of_partner(number: u64, action: Option<&str>) -> AuditFilter {
 }
 
 async fn check_requests(lists: &ListFixture) {
-    let any = ChangeRequestFilter::default();
-    let waiting = ChangeRequestFilter {
+    let any = ChangeRequestFilter::default;
+    let waiting = || ChangeRequestFilter {
         status: Some(ChangeRequestStatus::Waiting),
-        ..any
+        ..any()
     };
     let of_kind = ChangeRequestFilter {
         kind: Some(ChangeKind::Adjustment),
-        ..waiting
+        ..waiting()
     };
     for (description, filter, count) in [
-        ("all", any, 26),
-        ("waiting", waiting, 3),
+        ("all", any(), 26),
+        ("waiting", waiting(), 3),
         ("waiting adjustments", of_kind, 1),
     ] {
         let requests = lists.store.change_requests.list(filter, None, 26);

@@ -126,14 +126,22 @@ async fn list_is_paged_and_keeps_its_filter() {
     }
     let mut browser = Browser::of(shared());
     let mut path = format!("/orders?partner_id={}&limit=1", partner.partner_id);
+    let link = |page: &str, relation: &str| {
+        let link = page.split(&format!("<a rel=\"{relation}\" href=\"")).nth(1);
+        let path = link.and_then(|rest| rest.split('"').next());
+        path.unwrap_or_default().replace("&amp;", "&")
+    };
+    let mut last = String::new();
     for order_id in orders.iter().rev() {
-        let page = browser.read(&path).await;
-        assert!(page.contains(&format!("href=\"/orders/{order_id}\"")), "{page}");
-        let next = page.split("<a rel=\"next\" href=\"").nth(1);
-        path = next
-            .and_then(|rest| rest.split('"').next())
-            .unwrap_or_default()
-            .replace("&amp;", "&");
+        last = browser.read(&path).await;
+        assert!(last.contains(&format!("href=\"/orders/{order_id}\"")), "{last}");
+        path = link(&last, "next");
     }
     assert_eq!(path, "", "the last page has no next one");
+    let second = browser.read(&link(&last, "prev")).await;
+    assert!(
+        second.contains(&format!("href=\"/orders/{}\"", orders[1])),
+        "{second}"
+    );
+    assert_eq!(link(&second, "prev"), "", "the first page is before it");
 }

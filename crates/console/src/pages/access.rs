@@ -2,20 +2,23 @@
 
 use vouchsafe_wire::operator::{monitoring, operators};
 
-use crate::page::{Action, FROM, Input, List, Page, TO, filter};
+use crate::page::{Action, FROM, Input, List, Page, TO, choice, filter};
 
 pub(super) static PAGES: [Page; 4] = [
     Page::list(
         "/audit",
         "Audit trail",
-        List::of(monitoring::LIST_AUDIT).filters(&[
-            filter("operator", "Operator"),
-            filter("action", "Action"),
-            filter("subject", "Subject"),
-            filter("partner_id", "Partner"),
-            FROM,
-            TO,
-        ]),
+        List::of(monitoring::LIST_AUDIT)
+            .filters(&[
+                filter("operator", "Operator"),
+                filter("action", "Action"),
+                filter("subject", "Subject"),
+                filter("partner_id", "Partner"),
+                choice("code_reads", "Retrievals of codes", || vec!["true", "false"]),
+                FROM,
+                TO,
+            ])
+            .defaults(&[("code_reads", "false")]),
     ),
     Page::list(
         "/operators",

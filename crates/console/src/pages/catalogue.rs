@@ -3,7 +3,7 @@
 use vouchsafe_wire::operator::{catalogue, stock};
 
 use super::audit_of;
-use crate::page::{Action, Input, List, Object, Page, REASON, Section, Source, col, target};
+use crate::page::{Action, Input, List, Object, Page, REASON, Section, Source, choice, col, filter, target};
 
 /// The definition of a product. A change replaces all of it, so the form begins with the current values.
 const PRODUCT: [Input; 28] = [
@@ -104,7 +104,12 @@ pub(super) static PAGES: [Page; 3] = [
                 PARENT,
             ])
             .done("The category was created.")]),
-    Page::list("/products", "Products", List::of(catalogue::LIST_PRODUCTS)).actions(&[CREATE_PRODUCT]),
+    Page::list("/products", "Products", List::of(catalogue::LIST_PRODUCTS).filters(&[
+                filter("name", "ID, name or brand"),
+                filter("category_id", "Category ID"),
+                filter("vendor", "Vendor ID"),
+                choice("discontinued", "Sales have ended", || vec!["false", "true"]),
+            ])).actions(&[CREATE_PRODUCT]),
     Page::object("/products/{product_id}", "Product", Object::of(catalogue::GET_PRODUCT, "name", &[
                 col("ID", "product_id"),
                 col("Brand", "brand"),

@@ -1,14 +1,24 @@
 //! Stock: levels, and expiries.
 
+use vouchsafe_domain::stock::level::Shortage;
 use vouchsafe_wire::operator::stock;
 
-use crate::page::{List, Page, filter};
+use crate::page::{List, Page, choice, filter, labels};
 
 pub(super) static PAGES: [Page; 2] = [
     Page::list(
         "/stock",
         "Stock",
-        List::of(stock::LIST_STOCK).filters(&[filter("product_id", "Product ID")]),
+        List::of(stock::LIST_STOCK)
+            .filters(&[
+                filter("product_id", "Product ID"),
+                choice("shortage", "Shortage", labels::<Shortage>),
+            ])
+            .variants(&[
+                ("All", "/stock"),
+                ("Low", "/stock?shortage=low"),
+                ("Empty", "/stock?shortage=empty"),
+            ]),
     ),
     Page::list(
         "/expiries",

@@ -64,7 +64,8 @@ pub struct DeliveryView {
     /// Failed attempts since the first attempt or the replay.
     #[serde(rename = "failed_attempts")]
     pub attempts: i32,
-    /// Time of the next attempt; null if it waits for an earlier delivery of its order, or has ended.
+    /// Time of the next attempt, the present if it is due; null if it waits for an earlier delivery of its
+    /// order, its endpoint is disabled, or it has ended.
     #[serde(with = "crate::timestamp::option")]
     #[schema(required)]
     pub next_attempt_at: Option<OffsetDateTime>,

@@ -5,6 +5,16 @@ use time::{Date, OffsetDateTime};
 use crate::labels::labels;
 use crate::product::Sku;
 
+labels! {
+    /// Whether stock is short.
+    pub enum Shortage: "lowercase",
+        "Shortage: `low` (fewer vouchers available than the product's `low_stock_at`, or for less than a week at the rate of \
+         the last seven days), `empty`." {
+        Low,
+        Empty,
+    }
+}
+
 /// Available vouchers that expire in a month.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]

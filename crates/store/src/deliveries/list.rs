@@ -22,7 +22,17 @@ macro_rules! select_deliveries {
             r#"SELECT d.delivery_id AS "delivery_id: DeliveryId", d.partner_id AS "partner_id: PartnerId",
                       d.webhook_id AS "webhook_id: WebhookId", d.number, d.order_id AS "order_id: OrderId",
                       d.state AS "state: DeliveryState", d.attempts,
-                      CASE WHEN d.state = 'WAITING' AND d.next_at < 'infinity' THEN d.next_at END AS next_at,
+                      CASE
+                          WHEN d.state = 'WAITING'
+                           AND d.next_at < 'infinity'
+                           AND NOT EXISTS (
+                                   SELECT
+                                     FROM webhooks AS w
+                                    WHERE w.partner_id = d.partner_id
+                                      AND w.webhook_id = d.webhook_id
+                                      AND w.disabled_reason IS NOT NULL
+                               ) THEN GREATEST(d.next_at, now())
+                      END AS next_at,
                       d.log AS "log: Json<Vec<DeliveryAttempt>>", d.event_at, d.updated_at
                  FROM deliveries AS d "# + $rest,
             $($argument),+

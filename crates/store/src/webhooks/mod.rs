@@ -33,7 +33,8 @@ macro_rules! select_webhooks {
         sqlx::query!(
             r#"SELECT w.partner_id AS "partner_id: PartnerId", w.webhook_id AS "webhook_id: WebhookId", w.url, w.events,
                       w.description, w.disabled_reason AS "disabled_reason: DisabledReason", w.disabled_at,
-                      w.previous_until, w.created_at, w.updated_at, p.failures, p.failing_since, p.due_at, p.delivered,
+                      w.previous_until, w.created_at, w.updated_at, p.failures, p.failing_since, p.delivered,
+                      CASE WHEN p.due_at IS NOT NULL THEN GREATEST(p.due_at, now()) END AS due_at,
                       p.refused, p.leased_by, COALESCE(f.last_number, 0) - p.cursor AS "behind!",
                       (SELECT e.created_at
                          FROM events AS e

@@ -3,6 +3,7 @@
 use vouchsafe_domain::category::Category;
 use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::product::Product;
+use vouchsafe_domain::product_search::ProductSearch;
 
 use crate::column::col;
 use crate::error_code::Code;
@@ -25,7 +26,7 @@ operations! {
             ]);
     PUT_CATEGORY: Operation<CategoryRequest, Category> =
         put("/categories/{category_id}", Role::Admin, Never, "putCategory", "Create or replace a category");
-    LIST_PRODUCTS: Operation<NoFilter, Page<Product>> =
+    LIST_PRODUCTS: Operation<ProductSearch, Page<Product>> =
         get("/products", Role::Viewer, "listProducts", "List products")
             .columns(&[
                 col("Product", "product_id"),

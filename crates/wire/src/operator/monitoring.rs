@@ -29,7 +29,7 @@ pub const ACTOR_SUM_COLUMNS: [Column; 6] = [
 operations! {
     OperatorAccess;
     SEARCH: Operation<SearchQuery, SearchResults> =
-        get("/search", Role::Viewer, "search", "Find an object by ID or reference")
+        get("/search", Role::Viewer, "search", "Find objects by ID, name or reference")
             .table_columns(&[
                 col("Kind", "kind"),
                 col("ID", "id"),

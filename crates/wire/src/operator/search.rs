@@ -14,9 +14,10 @@ use crate::page::is_storable_text;
 #[derive(Debug, Default, Serialize, Deserialize, IntoParams, clap::Args)]
 #[into_params(parameter_in = Query)]
 pub struct SearchQuery {
-    /// ID of an object, or reference of an order.
+    /// ID of an object or its first digits, at least four of them; a part of the name of a partner, product,
+    /// category, vendor or operator; or reference of an order.
     #[param(value_type = FilterText, inline, example = "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f")]
-    #[arg(value_name = "ID_OR_REFERENCE")]
+    #[arg(value_name = "ID_OR_NAME")]
     pub q: SearchText,
 }
 
@@ -57,9 +58,10 @@ impl From<SearchText> for String {
 /// Results of a search.
 #[derive(Serialize, ToSchema)]
 pub struct SearchResults {
-    /// Objects with the ID, then orders with the reference, newest first.
+    /// Objects whose ID begins with the text, newest first, or objects with the text in their name; then
+    /// orders with the reference, newest first.
     data: Vec<SearchResult>,
-    /// Whether there are more orders with the reference.
+    /// Whether there are more.
     has_more: bool,
 }
 

@@ -63,7 +63,7 @@ operations! {
                 col("Attempt", "attempt"),
                 col("Order", "order_id").at(0),
                 col("Delivery", "delivery_id").at(8),
-                col("Next attempt", "next_attempt_at"),
+                col("Retry due", "next_attempt_at"),
                 col("First bytes of the response", "response_body").console_only(),
             ]);
     LIST_DELIVERIES: Operation<DeliveryFilter, Page<DeliveryView>> =
@@ -114,7 +114,7 @@ pub struct WebhookOfPartner {
     #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     failing_since: Option<OffsetDateTime>,
-    /// Time of the next retry.
+    /// Time of the next retry; the present if it is due.
     #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     next_attempt_at: Option<OffsetDateTime>,

@@ -6,10 +6,22 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::money::{Currency, Money};
 use vouchsafe_domain::product::ProductId;
-use vouchsafe_domain::stock::level::{RecentSales, StockLevel};
+use vouchsafe_domain::stock::level::{RecentSales, Shortage, StockLevel};
 use vouchsafe_domain::text_schema::FilterText;
 
 use crate::filter::ListFilter;
+
+/// Filter of the vouchers of SKUs.
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams, clap::Args)]
+#[into_params(parameter_in = Query)]
+pub struct SkuFilter {
+    /// Filter by product.
+    #[param(value_type = Option<FilterText>, inline, example = "amzn-us")]
+    #[arg(long = "product", value_name = "PRODUCT")]
+    pub product_id: Option<String>,
+}
+
+impl ListFilter for SkuFilter {}
 
 /// Filter of stock levels.
 #[derive(Debug, Default, Serialize, Deserialize, IntoParams, clap::Args)]
@@ -19,6 +31,10 @@ pub struct LevelFilter {
     #[param(value_type = Option<FilterText>, inline, example = "amzn-us")]
     #[arg(long = "product", value_name = "PRODUCT")]
     pub product_id: Option<String>,
+    /// Filter by shortage.
+    #[param(inline)]
+    #[arg(long, value_parser = vouchsafe_domain::arguments::enum_parser::<Shortage>())]
+    pub shortage: Option<Shortage>,
 }
 
 impl ListFilter for LevelFilter {}

@@ -18,7 +18,7 @@ use crate::operator::operation::SecondOperator::Never;
 use crate::operator::operation::{Operation, OperatorAccess, get, post};
 use crate::operator::stock::expiries::StockExpiry;
 use crate::operator::stock::import::{ImportQuery, ImportReport};
-use crate::operator::stock::level::{LevelFilter, StockLevelBody};
+use crate::operator::stock::level::{LevelFilter, SkuFilter, StockLevelBody};
 use crate::operator::stock::quarantine::{
     ComparisonReport, QuarantineReport, QuarantineRequest, ReleaseReport, ReleaseRequest, SoldRequest,
 };
@@ -41,7 +41,7 @@ operations! {
                 col("Next expiry", "next_expiry"),
                 col("Loaded", "loaded").at(2).terminal_only(),
             ]);
-    LIST_STOCK_EXPIRIES: Operation<LevelFilter, Page<StockExpiry>> =
+    LIST_STOCK_EXPIRIES: Operation<SkuFilter, Page<StockExpiry>> =
         get("/stock/expiries", Role::Viewer, "listStockExpiries", "List stock by expiry")
             .columns(&[
                 col("Last valid in", "month"),

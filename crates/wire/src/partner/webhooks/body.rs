@@ -37,7 +37,8 @@ pub struct WebhookBody<'a> {
     #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     failing_since: Option<OffsetDateTime>,
-    /// When the next failed delivery is retried. Null if no delivery is waiting for a retry.
+    /// When the next failed delivery is retried, the present if it is due. Null if no delivery is waiting for
+    /// a retry.
     #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     next_attempt_at: Option<OffsetDateTime>,

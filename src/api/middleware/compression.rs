@@ -1,8 +1,8 @@
-//! gzip of lists for clients that accept it.
+//! gzip of lists, of the console's pages and of their files, for clients that accept it.
 //!
-//! Only lists are compressed: their entries repeat names and products, and none has a code. The length of a
-//! compressed response would tell something of a code beside a text that an attacker chooses (BREACH). Orders
-//! do not pass this step.
+//! None of them has a code or a secret. The length of a compressed response would tell something of a code
+//! beside a text that an attacker chooses (BREACH): orders, and the responses of forms, which may show a new
+//! secret, do not pass this step.
 
 use actix_web::body::{BoxBody, MessageBody as _};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -18,10 +18,27 @@ use crate::api::static_file::{accepts_gzip, gzip};
 /// Smaller bodies fit into one packet.
 const MIN_BYTES: usize = 1_400;
 
-/// Compresses the page of a list, on a thread that serves no requests.
+/// Compresses a list as fast as possible: partners read many.
 pub(crate) async fn compress_list(
     request: ServiceRequest,
     next: Next<BoxBody>,
+) -> Result<ServiceResponse, actix_web::Error> {
+    compress(request, next, Compression::fast()).await
+}
+
+/// Compresses a page of the console or a file of its pages.
+pub(crate) async fn compress_page(
+    request: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, actix_web::Error> {
+    compress(request, next, Compression::default()).await
+}
+
+/// Compresses the response on a thread that serves no requests.
+async fn compress(
+    request: ServiceRequest,
+    next: Next<BoxBody>,
+    level: Compression,
 ) -> Result<ServiceResponse, actix_web::Error> {
     let is_accepted = accepts_gzip(request.request());
     let mut response = next.call(request).await?;
@@ -36,7 +53,7 @@ pub(crate) async fn compress_list(
     let body = match body.try_into_bytes() {
         Ok(bytes) if bytes.len() >= MIN_BYTES => {
             set_encoding(response.headers_mut());
-            let compressed = web::block(move || gzip(&bytes, Compression::fast())).await;
+            let compressed = web::block(move || gzip(&bytes, level)).await;
             BoxBody::new(compressed.map_err(|_| ApiError::unavailable())?)
         }
         Ok(bytes) => BoxBody::new(bytes),
