@@ -33,7 +33,7 @@ BEGIN
 
     -- Removed after their retention period, or replaced.
     GRANT INSERT, UPDATE, DELETE ON
-        credentials, certification_observations, change_requests,
+        credentials, certification_observations, change_requests, bulk_jobs, bulk_items,
         operator_tokens, operator_sessions, operator_sign_in_links, operator_identities,
         allocations, stock_demands, stock_sold, order_demands, -- a rejected order's allocations are removed
         rate_limit_usage, partner_usage, order_totals, idempotency_keys, webhooks, webhook_progress, deliveries,

@@ -223,6 +223,7 @@ async fn purge(service: &JobState) -> Infallible {
             jobs.change_requests.purge_ended(),
         )
         .await;
+        attempt("cannot purge old bulk jobs", jobs.bulk_jobs.purge()).await;
         attempt(
             "cannot purge ended sessions of operators",
             jobs.operators.purge_sessions(),

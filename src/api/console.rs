@@ -1,27 +1,18 @@
 //! Mount of the operators' console under `/` of the operators' listener.
 //!
-//! The console calls the operator API within this process: each worker has a second copy of the routes of
-//! `/admin/v1`, which a call enters with the operator of the outer request. Roles, second operators,
-//! validation and audit entries are those of the API.
+//! The console calls the operator API within this process, in the name of the operator of the request.
 
 mod form_reader;
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
 use std::sync::LazyLock;
 
-use actix_http::Request;
-use actix_service::boxed::BoxService;
-use actix_service::{IntoServiceFactory as _, ServiceFactory as _, boxed};
 use actix_web::body::to_bytes;
-use actix_web::dev::{AppConfig, Payload, Service as _, ServiceResponse};
-use actix_web::http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
-use actix_web::http::{Method, StatusCode, Uri};
+use actix_web::dev::Payload;
+use actix_web::http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION};
+use actix_web::http::{Method, StatusCode};
 use actix_web::middleware::from_fn;
-use actix_web::{App, HttpMessage as _, HttpRequest, HttpResponse, web};
-use bytes::Bytes;
-use futures_util::stream;
-use tokio::sync::OnceCell;
+use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
 use uuid::Uuid;
 use vouchsafe_console::{
     AdminApi, ApiBody, ApiRequest, ApiResponse, Error, Request as PageRequest, Response, SentForms, Viewer,
@@ -29,15 +20,14 @@ use vouchsafe_console::{
 use vouchsafe_telemetry::trace::current_trace_id;
 use vouchsafe_ui::{ASSET_HEADERS, PAGE_HEADERS};
 use vouchsafe_wire::csv;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::operation::ADMIN_PREFIX;
 
 use self::form_reader::{FileStream, ReceivedForm};
 use super::error::{ApiError, ApiResult, ErrorCode};
 use super::middleware::compression::compress_page;
 use super::middleware::operator::{EndedSession, Operator, authenticate_page};
+use super::operator::follow_as_rows;
+use super::operator::inner_api::{InnerApi, InnerRequest};
 use super::operator::reports::REPLICA_LAG;
-use super::operator::{OperatorRoutes, follow_as_rows};
 use super::routing::{resource, route_not_found};
 use crate::service::Service;
 
@@ -45,11 +35,7 @@ use crate::service::Service;
 static SENT_FORMS: LazyLock<SentForms> = LazyLock::new(SentForms::default);
 
 /// Registers the pages, their files, and the response to unknown paths.
-pub(crate) fn configure(config: &mut web::ServiceConfig, routes: &OperatorRoutes) {
-    config.app_data(Routes {
-        routes: routes.clone(),
-        on_this_thread: Rc::default(),
-    });
+pub(crate) fn configure(config: &mut web::ServiceConfig) {
     for path in vouchsafe_console::paths() {
         let page = resource(&path, "GET, HEAD, POST")
             .route(web::get().to(serve).wrap(from_fn(compress_page)))
@@ -70,31 +56,9 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, routes: &OperatorRoutes
         .default_service(web::to(not_found));
 }
 
-/// The routes of the operator API.
-#[derive(Clone)]
-struct Routes {
-    routes: OperatorRoutes,
-    /// Those of this worker thread, made by the first call.
-    on_this_thread: Rc<OnceCell<BoxService<Request, ServiceResponse, actix_web::Error>>>,
-}
-
-impl Routes {
-    async fn call(&self, request: Request) -> ApiResult {
-        let routes = self.on_this_thread.get_or_try_init(async || {
-            let app = App::new().configure(|config| self.routes.configure_authenticated(config));
-            let routes = app.into_factory().new_service(AppConfig::default()).await;
-            routes.map(boxed::service).map_err(|()| ApiError::unavailable())
-        });
-        Ok(match routes.await?.call(request).await {
-            Ok(response) => HttpResponse::from(response),
-            Err(error) => error.error_response(),
-        })
-    }
-}
-
 /// The operator API in the name of an operator.
 struct OperatorApi {
-    routes: Routes,
+    routes: InnerApi,
     operator: Operator,
     /// The file of the form, which one call sends.
     file: RefCell<Option<FileStream>>,
@@ -117,8 +81,8 @@ impl AdminApi for OperatorApi {
 
 impl OperatorApi {
     async fn dispatch(&self, request: ApiRequest) -> Result<ApiResponse, ApiError> {
-        let request = self.inner_request(request)?;
-        let response = self.routes.call(request).await?;
+        let request = self.inner_request(request);
+        let response = self.routes.call(self.operator.clone(), request).await?;
         if let Some(code) = response.extensions().get::<ErrorCode>() {
             self.refused.set(Some(*code));
         }
@@ -134,33 +98,21 @@ impl OperatorApi {
         })
     }
 
-    fn inner_request(&self, request: ApiRequest) -> Result<Request, ApiError> {
-        let uri = inner_uri(&request.target)?;
-        let mut headers = HeaderMap::new();
-        let mut set_type =
-            |content_type| headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        let payload: Payload = match request.body {
-            None => Payload::None,
-            Some(ApiBody::Json(text)) => {
-                set_type("application/json");
-                headers.insert(CONTENT_LENGTH, text.len().into());
-                let payload = Box::pin(stream::iter([Ok(Bytes::from(text))]));
-                Payload::Stream { payload }
-            }
+    fn inner_request(&self, request: ApiRequest) -> InnerRequest {
+        let method = <&str>::from(request.method).as_bytes();
+        let method = Method::from_bytes(method).unwrap_or(Method::GET);
+        let inner = InnerRequest::new(method, request.target);
+        match request.body {
+            None => inner,
+            Some(ApiBody::Json(text)) => inner.json(text),
             Some(ApiBody::File { content_type }) => {
-                set_type(content_type);
-                self.file
-                    .take()
-                    .map_or(Payload::None, |payload| Payload::Stream { payload })
+                let file = self.file.take();
+                inner.stream(
+                    content_type,
+                    file.map_or(Payload::None, |payload| Payload::Stream { payload }),
+                )
             }
-        };
-        let mut inner: Request = Request::with_payload(payload);
-        let head = inner.head_mut();
-        head.method = Method::from_bytes(<&str>::from(request.method).as_bytes()).unwrap_or(Method::GET);
-        head.uri = uri;
-        head.headers = headers;
-        inner.extensions_mut().insert(self.operator.clone());
-        Ok(inner)
+        }
     }
 }
 
@@ -172,17 +124,11 @@ async fn download(service: web::Data<Service>, operator: Operator, request: Http
         .path_and_query()
         .map_or("", |target| target.as_str());
     let list = vouchsafe_console::list_of_csv(target).unwrap_or_default();
-    let routes = request.app_data::<Routes>().ok_or_else(ApiError::unavailable)?;
-    let mut inner = Request::with_payload(Payload::None);
-    let head = inner.head_mut();
-    // A head from actix's pool keeps the method of an earlier request.
-    head.method = Method::GET;
-    head.uri = inner_uri(list)?;
-    head.headers = HeaderMap::new();
-    head.headers
+    let mut inner = InnerRequest::new(Method::GET, list.to_owned());
+    inner
+        .headers_mut()
         .insert(ACCEPT, HeaderValue::from_static(csv::MEDIA_TYPE));
-    inner.extensions_mut().insert(operator);
-    let response = routes.call(inner).await?;
+    let response = InnerApi::of(&request)?.call(operator, inner).await?;
     if response.status() == StatusCode::OK {
         return Ok(response);
     }
@@ -194,11 +140,6 @@ async fn download(service: web::Data<Service>, operator: Operator, request: Http
         page.extensions_mut().insert(code);
     }
     Ok(page)
-}
-
-fn inner_uri(target: &str) -> Result<Uri, ApiError> {
-    let uri = format!("{ADMIN_PREFIX}{target}").parse();
-    uri.map_err(|_| ApiError::new(Code::RouteNotFound, "the address is too long"))
 }
 
 /// A page or a form.
@@ -252,9 +193,8 @@ async fn respond(
         // The middleware lets through the form of an operator whose session has ended.
         _ => return Ok(html(vouchsafe_console::respond_session_ended(page_request))),
     };
-    let routes = request.app_data::<Routes>().cloned();
     let api = OperatorApi {
-        routes: routes.ok_or_else(ApiError::unavailable)?,
+        routes: InnerApi::of(request)?,
         operator,
         file: RefCell::new(form.file),
         refused: Cell::default(),

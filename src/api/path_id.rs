@@ -7,8 +7,8 @@ use std::str::FromStr;
 use actix_web::dev::Payload;
 use actix_web::{Error, FromRequest, HttpRequest, web};
 use vouchsafe_domain::ids::{
-    ChangeRequestId, CredentialId, DeliveryId, DriftId, EventId, OperatorSessionId, OperatorTokenId, OrderId,
-    PartnerId, PayoutId, TransactionId, WebhookId,
+    BulkJobId, ChangeRequestId, CredentialId, DeliveryId, DriftId, EventId, OperatorSessionId,
+    OperatorTokenId, OrderId, PartnerId, PayoutId, TransactionId, WebhookId,
 };
 use vouchsafe_domain::operator::OperatorName;
 use vouchsafe_wire::error_code::Code;
@@ -78,6 +78,7 @@ path_ids! {
     WebhookId => WebhookNotFound, "no such webhook endpoint; GET /webhooks lists yours";
     DeliveryId => DeliveryNotFound, "no such delivery";
     DriftId => DriftNotFound, "no such drift";
+    BulkJobId => BulkJobNotFound, "no such bulk job; GET /admin/v1/bulk-jobs lists all";
     ChangeRequestId => ChangeRequestNotFound, "no such request; GET /admin/v1/requests lists all";
     OperatorName => OperatorNotFound, "no such operator; GET /admin/v1/operators lists all operators";
     OperatorTokenId => OperatorTokenNotFound, "no such token; GET /admin/v1/operators/{name}/tokens lists those of an operator";

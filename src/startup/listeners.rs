@@ -85,7 +85,7 @@ pub(super) fn start_operator_listener(
             .app_data(peers.clone())
             .app_data(strict)
             .configure(|config| routes.configure_listener(config))
-            .configure(|config| console::configure(config, &routes))
+            .configure(console::configure)
             .wrap(from_fn(serve_operator))
     };
     let listener = HttpListener {

@@ -10,6 +10,7 @@ mod archive;
 mod audit_export;
 mod bookings;
 mod browser;
+mod bulk_jobs;
 mod canaries;
 mod cancellation;
 mod caps;

@@ -61,6 +61,8 @@ export async function prepare() {
   order("console-manual", "third");
   await change("POST", `/orders/${second.order_id}/approve`, { reason: "agreed" });
   await failedDelivery();
+  const { data: deliveries } = await request("GET", "/deliveries");
+  await request("POST", "/bulk-jobs", { action: "DELIVERY_REPLAY", ids: deliveries.map((delivery) => delivery.delivery_id) });
   callAsPartner("/payouts", {
     amount: "5.00", currency: "USD", destination: { type: "bank_account", iban: "DE02120300000000202051", name: "Example" },
   });

@@ -3,8 +3,8 @@
 use vouchsafe_wire::error_code::Code;
 
 use super::id::{
-    CHANGE_REQUESTS, CREDENTIALS, DELIVERIES, DRIFTS, OPERATOR_SESSIONS, OPERATOR_TOKENS, OPERATORS, ORDERS,
-    PARTNERS, PAYOUTS, WEBHOOKS,
+    BULK_JOBS, CHANGE_REQUESTS, CREDENTIALS, DELIVERIES, DRIFTS, OPERATOR_SESSIONS, OPERATOR_TOKENS,
+    OPERATORS, ORDERS, PARTNERS, PAYOUTS, WEBHOOKS,
 };
 
 const PRODUCTS: &str = "`vouchsafe product list` lists all products";
@@ -17,7 +17,7 @@ const ORDER: &str = "`vouchsafe order show ORDER_ID` shows its status and timeli
 
 const REQUEST: &str = "`vouchsafe request show REQUEST_ID` shows its status and who decides";
 
-const ADVICE_BY_CODE: [(Code, &str); 27] = [
+const ADVICE_BY_CODE: [(Code, &str); 28] = [
     (Code::PartnerNotFound, PARTNERS),
     (Code::CredentialNotFound, CREDENTIALS),
     (Code::OrderNotFound, ORDERS),
@@ -36,6 +36,7 @@ const ADVICE_BY_CODE: [(Code, &str); 27] = [
         Code::OwnAccount,
         "`vouchsafe operator create NAME --admin` makes another admin in the database",
     ),
+    (Code::BulkJobNotFound, BULK_JOBS),
     (Code::ChangeRequestNotFound, CHANGE_REQUESTS),
     (Code::ChangeRequestNotWaiting, REQUEST),
     (Code::OwnChangeRequest, REQUEST),

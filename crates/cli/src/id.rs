@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use clap::{Arg, Args, Command};
 use vouchsafe_domain::ids::{
-    AttemptId, ChangeRequestId, CredentialId, DeliveryId, DriftId, EventId, OperatorSessionId,
+    AttemptId, BulkJobId, ChangeRequestId, CredentialId, DeliveryId, DriftId, EventId, OperatorSessionId,
     OperatorTokenId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId, WebhookId,
 };
 use vouchsafe_wire::operator::operation::Operation;
@@ -16,7 +16,7 @@ use vouchsafe_wire::operator::operation::Operation;
 use super::target::Target;
 
 /// ID prefixes and the kinds of their objects.
-const ID_PREFIXES: [(&str, &str); 14] = [
+const ID_PREFIXES: [(&str, &str); 15] = [
     (PartnerId::PREFIX, "a partner"),
     (CredentialId::PREFIX, "a credential"),
     (OrderId::PREFIX, "an order"),
@@ -31,6 +31,7 @@ const ID_PREFIXES: [(&str, &str); 14] = [
     (OperatorTokenId::PREFIX, "an operator's token"),
     (OperatorSessionId::PREFIX, "an operator's session"),
     (ChangeRequestId::PREFIX, "a change request"),
+    (BulkJobId::PREFIX, "a bulk job"),
 ];
 
 pub(super) const PARTNERS: &str = "`vouchsafe partner list` lists all partners";
@@ -42,6 +43,8 @@ pub(super) const OPERATOR_TOKENS: &str = "`vouchsafe operator token list NAME` l
 pub(super) const OPERATOR_SESSIONS: &str = "`vouchsafe operator sessions NAME` lists those of an operator";
 
 pub(super) const CHANGE_REQUESTS: &str = "`vouchsafe request list` lists all requests";
+
+pub(super) const BULK_JOBS: &str = "`vouchsafe bulk list` lists all jobs";
 
 pub(super) const OPERATORS: &str = "`vouchsafe operator list` lists all operators";
 
@@ -102,6 +105,8 @@ objects! {
     pub OperatorSessionRef { session_id };
     /// Request ID.
     pub ChangeRequestRef { request_id };
+    /// Job ID.
+    pub BulkJobRef { job_id };
     /// Order ID.
     pub OrderRef { order_id };
     /// Purchase ID.
@@ -137,6 +142,7 @@ fn validate(argument: Arg) -> Arg {
         "SESSION_ID" => {
             with_parser::<OperatorSessionId>(argument, OperatorSessionId::PREFIX, OPERATOR_SESSIONS)
         }
+        "JOB_ID" => with_parser::<BulkJobId>(argument, BulkJobId::PREFIX, BULK_JOBS),
         "REQUEST_ID" => with_parser::<ChangeRequestId>(argument, ChangeRequestId::PREFIX, CHANGE_REQUESTS),
         "PAYOUT_ID" => with_parser::<PayoutId>(argument, PayoutId::PREFIX, PAYOUTS),
         "DRIFT_ID" => with_parser::<DriftId>(argument, DriftId::PREFIX, DRIFTS),

@@ -7,6 +7,7 @@
 mod admin;
 mod advice;
 mod archive;
+mod bulk;
 mod call;
 mod catalogue;
 mod change_request;
@@ -123,6 +124,9 @@ pub enum Command {
     /// List changes that need a second operator, confirm and decline them.
     #[command(after_help = examples!["vouchsafe request list --status WAITING"])]
     Request(AdminCommand<change_request::Action>),
+    /// Decide on many orders, payouts, requests or drifts, or replay many deliveries, as one job.
+    #[command(after_help = examples!["vouchsafe bulk list"])]
+    Bulk(AdminCommand<bulk::Action>),
     /// Manage operators, their roles and API tokens.
     #[command(after_help = examples!["vouchsafe operator list"])]
     Operator(AdminCommand<operator::Action>),
@@ -315,6 +319,7 @@ async fn dispatch(
         }) if args.break_glass => operator::issue_link(args, json, local_service).await,
         Command::Operator(args) => operator::run(args.action, &admin(args.options)?).await,
         Command::Request(args) => change_request::run(args.action, &admin(args.options)?).await,
+        Command::Bulk(args) => bulk::run(args.action, &admin(args.options)?).await,
         Command::Search(args) => search::run(&args.query, &admin(args.options)?).await,
         Command::Overview(options) => monitoring::overview(&admin(options)?).await,
         Command::Traffic(args) => monitoring::traffic(&args.query, &admin(args.options)?).await,

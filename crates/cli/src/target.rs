@@ -8,6 +8,7 @@ use vouchsafe_wire::operation;
 use vouchsafe_wire::operator::operation::{ADMIN_PREFIX, Operation, Route};
 
 /// An operation with the path of a request.
+#[derive(Debug, Clone)]
 pub struct Target<Q, R> {
     method: operation::Method,
     path: String,
@@ -47,6 +48,16 @@ impl<Q, R> Target<Q, R> {
 
     pub(super) fn path(&self) -> &str {
         &self.path
+    }
+
+    /// The same request, whatever its types.
+    pub(super) fn untyped(self) -> Target<(), ()> {
+        Target {
+            method: self.method,
+            path: self.path,
+            columns: self.columns,
+            types: PhantomData,
+        }
     }
 
     /// Adds a query.

@@ -33,6 +33,8 @@ pub(crate) struct Action {
     pub(crate) outcome: Outcome,
     /// Whether it takes something from a partner, or cannot be undone.
     pub(crate) is_dangerous: bool,
+    /// Whether its form is open from the beginning.
+    pub(crate) is_open: bool,
 }
 
 /// What follows a successful change.
@@ -42,6 +44,8 @@ pub(crate) enum Outcome {
     Message(&'static str),
     /// The response under this heading, once: it has a secret, or a report.
     Response(&'static str),
+    /// Another page, with fields of the response as placeholders.
+    Page(&'static str),
 }
 
 impl Action {
@@ -77,6 +81,7 @@ impl Action {
             note: "",
             outcome: Outcome::Message("The change was made."),
             is_dangerous: false,
+            is_open: false,
         }
     }
 
@@ -120,6 +125,20 @@ impl Action {
     pub(crate) const fn done(self, message: &'static str) -> Self {
         Self {
             outcome: Outcome::Message(message),
+            ..self
+        }
+    }
+
+    pub(crate) const fn leads_to(self, page: &'static str) -> Self {
+        Self {
+            outcome: Outcome::Page(page),
+            ..self
+        }
+    }
+
+    pub(crate) const fn open(self) -> Self {
+        Self {
+            is_open: true,
             ..self
         }
     }

@@ -210,7 +210,7 @@ pub(crate) fn render(context: &FormContext<'_>, action: &Action, row: &Json, id:
     let encoding = encoding(&fields);
     let has_file = encoding.is_some();
     html! {
-        details.action open[failed.is_some()] {
+        details.action open[action.is_open || failed.is_some()] {
             summary.dangerous[action.is_dangerous] { (action.label) }
             // A file is sent by the script, which shows its progress; without script the browser sends it.
             form method="post" action=(address)

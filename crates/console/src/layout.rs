@@ -30,6 +30,7 @@ const NAVIGATION: [(&str, &[NavigationEntry]); 6] = [
             ("/orders", "Orders", icon::ORDERS),
             ("/payouts", "Payouts", icon::PAYOUTS),
             ("/requests", "Requests", icon::REQUESTS),
+            ("/bulk-jobs", "Bulk jobs", icon::BULK_JOBS),
         ],
     ),
     (

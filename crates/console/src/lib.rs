@@ -8,6 +8,7 @@ mod action;
 mod api;
 mod api_target;
 mod body_schema;
+mod bulk;
 mod chart;
 mod csv;
 mod decisions;

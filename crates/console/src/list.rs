@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use crate::api::{AdminApi, ApiResult, Refusal};
+use crate::bulk;
 use crate::csv::download_link;
 use crate::form;
 use crate::json::Json;
@@ -58,7 +59,9 @@ pub(crate) async fn show(
         @if is_read && refusal.is_none() {
             (visit.form_without_row(list.row_actions, rows))
             (note)
-            (table(visit.page.title, list.api.route.columns, rows, "Nothing matches.", visit.forms_of_rows(list.row_actions)))
+            @let id_field = bulk::id_field(visit, &list.api.route).filter(|_| !rows.is_empty());
+            @if id_field.is_some() { (bulk::choice(visit, &list.api.route, &query)) }
+            (table(visit.page.title, list.api.route.columns, rows, "Nothing matches.", id_field, visit.forms_of_rows(list.row_actions)))
             (paging(visit, &query, &json))
             @if list.api.route.is_list && !rows.is_empty() { p.more { (download_link(&target)) } }
         }

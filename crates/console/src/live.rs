@@ -53,7 +53,8 @@ pub(crate) fn follow(content: &Markup) -> Markup {
 /// A table whose rows the feed replaces.
 pub(crate) fn table(section: &Section, field: &'static str, event: &Json) -> Markup {
     let rows = rows_of(event.get(field));
-    let body = html! { tbody sse-swap=(field) { (table_rows(section.columns, rows, NO_FORMS.as_ref())) } };
+    let body =
+        html! { tbody sse-swap=(field) { (table_rows(section.columns, rows, None, NO_FORMS.as_ref())) } };
     frame(section.heading, section.columns, rows, false, &body)
 }
 
@@ -72,7 +73,12 @@ pub fn render_event(json: &[u8]) -> String {
         text.push_str("\n\n");
     };
     for (field, section) in live_sections() {
-        let rows = table_rows(section.columns, rows_of(event.get(field)), NO_FORMS.as_ref());
+        let rows = table_rows(
+            section.columns,
+            rows_of(event.get(field)),
+            None,
+            NO_FORMS.as_ref(),
+        );
         push(field, &rows.into_string());
     }
     let overview = event.get(OVERVIEW);

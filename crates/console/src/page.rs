@@ -26,6 +26,8 @@ pub(crate) struct Page {
 pub(crate) enum View {
     List(List),
     Object(Object),
+    /// The start of a bulk job.
+    BulkStart,
 }
 
 impl Page {
@@ -43,6 +45,15 @@ impl Page {
             path,
             title,
             view: View::Object(object),
+            actions: &[],
+        }
+    }
+
+    pub(crate) const fn bulk_start(path: &'static str, title: &'static str) -> Self {
+        Self {
+            path,
+            title,
+            view: View::BulkStart,
             actions: &[],
         }
     }
@@ -125,7 +136,12 @@ pub(crate) struct Object {
     pub(crate) banner: fn(&Json) -> &'static str,
     /// Counts that the page shows first, as links.
     pub(crate) decisions: &'static [Decision],
+    /// A page that follows on an object in a special state.
+    pub(crate) follow_up: Option<FollowUp>,
 }
+
+/// State, label and address of a page that follows.
+pub(crate) type FollowUp = (fn(&Json) -> bool, &'static str, &'static str);
 
 impl Object {
     pub(crate) const fn of<Q, R>(
@@ -151,7 +167,13 @@ impl Object {
             none: "",
             banner: |_| "",
             decisions: &[],
+            follow_up: None,
         }
+    }
+
+    pub(crate) const fn follow_up(mut self, follow_up: FollowUp) -> Self {
+        self.follow_up = Some(follow_up);
+        self
     }
 
     pub(crate) const fn banner(mut self, banner: fn(&Json) -> &'static str) -> Self {

@@ -284,6 +284,10 @@ async fn submit(
         Ok(success) => {
             return match action.outcome {
                 Outcome::Message(_) => redirect(&visit, action.slug),
+                Outcome::Page(page) => {
+                    let field = |name: &str| success.json.get(name).text().map(ToOwned::to_owned);
+                    redirect_to(template::fill(page, field))
+                }
                 Outcome::Response(heading) => {
                     let content = render_response(heading, &success.json, &visit.path);
                     page_response(200, layout::render(visit.viewer, &visit.path, heading, &content))

@@ -16,7 +16,7 @@ use vouchsafe_ui::visible;
 
 use crate::value::{facts, label_of, render};
 use crate::visit::{DONE, Shown, Visit};
-use crate::{chart, list, live};
+use crate::{bulk, chart, list, live};
 
 /// # Errors
 /// The API does not show the object or list.
@@ -24,6 +24,7 @@ pub(crate) async fn show(api: &impl AdminApi, visit: &Visit<'_>) -> Result<Shown
     match &visit.page.view {
         View::List(list) => list::show(api, visit, list).await,
         View::Object(object) => show_object(api, visit, object).await,
+        View::BulkStart => bulk::show(api, visit).await,
     }
 }
 
@@ -55,6 +56,7 @@ pub(crate) async fn read_subject(
             return read.map_or(Subject::None, |read| Subject::Existing(read.json));
         }
         View::List(list) => list,
+        View::BulkStart => return Subject::None,
     };
     let query = visit.query_without(&[DONE]);
     let separator = if query.is_empty() { "" } else { "?" };
@@ -118,6 +120,9 @@ async fn show_object(
         @if let Some(failed) = visit.failed { (form::render_refusal(failed.refusal)) }
         @let banner = (object.banner)(&json);
         @if !banner.is_empty() { p.banner role="note" { (banner) } }
+        @if let Some((is_due, label, page)) = object.follow_up && is_due(&json) {
+            p { a.button href=(fill(page, |field| json.get(field).text().map(ToOwned::to_owned))) { (label) } }
+        }
         @if is_missing { p { (object.none) } }
         @else if !object.facts.is_empty() {
             @match live::event_of_facts(object) {
@@ -163,6 +168,7 @@ async fn read_section(
             section.columns,
             rows,
             section.none,
+            None,
             visit.forms_of_rows(section.row_actions),
         )
     };

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use vouchsafe_wire::column::of_console;
 
+use crate::bulk;
 use crate::json::Json;
 use crate::label::shorten;
 use crate::page::Column;
@@ -12,18 +13,20 @@ use crate::value::{cell, is_number};
 /// No forms in the rows.
 pub(crate) const NO_FORMS: Option<fn(usize, &Json) -> Markup> = None;
 
-/// A table, or the text `none` without rows. `forms` renders the last cell of the row with this index.
+/// A table, or the text `none` without rows. Check boxes choose entries by the field `id_field`; `forms`
+/// renders the last cell of the row with this index.
 pub(crate) fn table(
     caption: &str,
     columns: &[Column],
     rows: &[Json],
     none: &str,
+    id_field: Option<&str>,
     forms: Option<impl Fn(usize, &Json) -> Markup>,
 ) -> Markup {
     if rows.is_empty() {
         return html! { p.hint { (none) } };
     }
-    let body = html! { tbody { (table_rows(columns, rows, forms.as_ref())) } };
+    let body = html! { tbody { (table_rows(columns, rows, id_field, forms.as_ref())) } };
     frame(caption, columns, rows, forms.is_some(), &body)
 }
 
@@ -58,6 +61,7 @@ pub(crate) fn frame(
 pub(crate) fn table_rows(
     columns: &[Column],
     rows: &[Json],
+    id_field: Option<&str>,
     forms: Option<&impl Fn(usize, &Json) -> Markup>,
 ) -> Markup {
     html! {
@@ -65,7 +69,15 @@ pub(crate) fn table_rows(
             @let short = shorten(row);
             tr {
                 @for (position, column) in of_console(columns).enumerate() {
-                    @if position == 0 { th scope="row" { (cell(column, &short)) } }
+                    @if position == 0 {
+                        th scope="row" {
+                            @if let Some(id) = id_field.and_then(|field| row.get(field).text()) {
+                                input type="checkbox" form=(bulk::FORM) name="id" value=(id) aria-label={ "Select " (id) };
+                                " "
+                            }
+                            (cell(column, &short))
+                        }
+                    }
                     @else {
                         td.number[is_aligned(column, rows)] data-label=(column.heading) { (cell(column, &short)) }
                     }

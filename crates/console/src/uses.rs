@@ -112,6 +112,7 @@ fn uses_of_page(page: &'static Page) -> Vec<ApiUse> {
             }
             uses.extend(of_object.into_iter().flat_map(|read| read.uses));
         }
+        View::BulkStart => {}
     }
     let changes = all_actions(page).into_iter();
     uses.extend(changes.flat_map(|action| Operation::new(page.path, &action.api).uses));

@@ -9,13 +9,14 @@ use crate::template::{encode, fill};
 use crate::{decisions, number};
 
 /// Prefixes of IDs with a page, and its path.
-const ID_PAGES: [(&str, &str); 6] = [
+const ID_PAGES: [(&str, &str); 7] = [
     ("ord_", "/orders/"),
     ("ptn_", "/partners/"),
     ("po_", "/payouts/"),
     ("wh_", "/webhooks/"),
     ("dlv_", "/deliveries/"),
     ("crq_", "/requests/"),
+    ("blk_", "/bulk-jobs/"),
 ];
 
 /// Fields of other IDs with a page, and its path.
@@ -27,7 +28,15 @@ const FIELD_PAGES: [(&str, &str); 4] = [
 ];
 
 /// Fields that are shown as a state.
-const STATE_FIELDS: [&str; 6] = ["status", "state", "outcome", "resolution", "kind", "availability"];
+const STATE_FIELDS: [&str; 7] = [
+    "status",
+    "state",
+    "outcome",
+    "result",
+    "resolution",
+    "kind",
+    "availability",
+];
 
 /// Bytes of a word that a column has room for.
 const MAX_WORD: usize = 24;
@@ -36,9 +45,11 @@ const MAX_WORD: usize = 24;
 const BAR_FIELD: &str = "share";
 
 /// States by colour. Others are neutral.
-const GOOD: &str = " DELIVERED PAID EXECUTED active delivered resolved closed PASSED SOLD CONFIRMED ";
-const WAITING: &str = " PENDING PROCESSING PARTIALLY_DELIVERED WAITING pending half_open open escalated ";
-const BAD: &str = " FAILED REJECTED REFUSED DECLINED EXPIRED failing failed disabled refused CANCELLED ";
+const GOOD: &str = " DELIVERED PAID EXECUTED active delivered resolved closed PASSED SOLD CONFIRMED DONE ";
+const WAITING: &str =
+    " PENDING PROCESSING PARTIALLY_DELIVERED WAITING pending half_open open escalated RUNNING REQUESTED ";
+const BAD: &str =
+    " FAILED REJECTED REFUSED DECLINED EXPIRED failing failed disabled refused CANCELLED INTERRUPTED ";
 
 /// The page of an ID, by its prefix or by its field.
 pub(crate) fn page_of(field: &str, id: &str) -> Option<String> {

@@ -165,6 +165,7 @@ pub(crate) fn all_actions(page: &'static Page) -> Vec<&'static Action> {
             .iter()
             .map(|section| section.row_actions)
             .collect(),
+        View::BulkStart => Vec::new(),
     };
     page.actions.iter().chain(rows.into_iter().flatten()).collect()
 }

@@ -92,6 +92,8 @@ pub enum AuditAction {
     ConfirmChange,
     #[strum(serialize = "request.decline")]
     DeclineChange,
+    #[strum(serialize = "bulk_job.start")]
+    StartBulkJob,
     #[strum(serialize = "reconciliation.run")]
     RunReconciliation,
     #[strum(serialize = "reconciliation.upload")]

@@ -108,6 +108,8 @@ id!(/// A session of an operator in the console.
     OperatorSessionId, "ses_");
 id!(/// A change that waits for a second operator.
     ChangeRequestId, "crq_");
+id!(/// One action of an operator on many objects.
+    BulkJobId, "blk_");
 id!(/// A delivery that has a row in the store.
     DeliveryId, "dlv_");
 id!(/// An attempt to deliver an event, in the log of attempts.
@@ -136,8 +138,17 @@ generated!(
     WebhookId,
     OperatorTokenId,
     OperatorSessionId,
-    ChangeRequestId
+    ChangeRequestId,
+    BulkJobId
 );
+
+impl BulkJobId {
+    /// The trace id of all that the job does: the same digits.
+    #[must_use]
+    pub fn trace_id(self) -> String {
+        self.0.as_simple().to_string()
+    }
+}
 
 macro_rules! timed {
     ($($name:ident),+) => {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use strum::VariantArray;
 
 use crate::api_scope::ApiScope;
+use crate::bulk_job::{BulkAction, BulkJobStatus, BulkResult};
 use crate::certification::check::Check;
 use crate::certification::result::CheckState;
 use crate::change_request::{ChangeKind, ChangeRequestStatus};
@@ -47,6 +48,9 @@ where
 fn enum_has_same_text_in_api_and_database() {
     assert_one_text::<AdapterKind>();
     assert_one_text::<ApiScope>();
+    assert_one_text::<BulkAction>();
+    assert_one_text::<BulkJobStatus>();
+    assert_one_text::<BulkResult>();
     assert_one_text::<ChangeKind>();
     assert_one_text::<ChangeRequestStatus>();
     assert_one_text::<Check>();

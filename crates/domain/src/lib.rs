@@ -9,6 +9,7 @@ pub mod audit_action;
 pub mod audit_export;
 pub mod audit_log;
 pub mod bounds;
+pub mod bulk_job;
 pub mod cap;
 pub mod catalogue;
 pub mod category;

@@ -8,7 +8,7 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::ids::{
-    AttemptId, ChangeRequestId, CredentialId, DeliveryId, DriftId, EventId, OperatorSessionId,
+    AttemptId, BulkJobId, ChangeRequestId, CredentialId, DeliveryId, DriftId, EventId, OperatorSessionId,
     OperatorTokenId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId, WebhookId,
 };
 use super::money::{AmountText, Currency, Money};
@@ -35,6 +35,7 @@ described! {
     AttemptId => prefixed_id(Self::PREFIX, "An attempt to deliver an event to a webhook endpoint");
     OperatorTokenId => prefixed_id(Self::PREFIX, "The public name of an operator's token");
     OperatorSessionId => prefixed_id(Self::PREFIX, "The id of an operator's session");
+    BulkJobId => prefixed_id(Self::PREFIX, "The id of a bulk job");
     ChangeRequestId => prefixed_id(Self::PREFIX, "The id of a change request");
     DeliveryId => prefixed_id(Self::PREFIX, "The id of a delivery");
     WebhookId => prefixed_id(Self::PREFIX, "The id of a webhook endpoint");

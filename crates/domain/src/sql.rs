@@ -11,6 +11,7 @@ use sqlx::{Decode, Encode, Type};
 
 use crate::allowlist::Allowlist;
 use crate::api_scope::ApiScopes;
+use crate::bulk_job::{BulkAction, BulkJobStatus, BulkResult};
 use crate::change_request::{ChangeKind, ChangeRequestStatus};
 use crate::delivery::DeliveryFault;
 use crate::delivery::view::DeliveryState;
@@ -71,6 +72,9 @@ macro_rules! text_column {
 text_column! {
     AdapterKind => |kind| kind.into_str(),
     ApprovalPolicy => |policy| policy.into_str(),
+    BulkAction => |action| action.into_str(),
+    BulkJobStatus => |status| status.into_str(),
+    BulkResult => |result| result.into_str(),
     ChangeKind => |kind| kind.into_str(),
     ChangeRequestStatus => |status| status.into_str(),
     CodeCase => |case| case.into_str(),

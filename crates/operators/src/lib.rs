@@ -1,4 +1,4 @@
-//! Operators: accounts with roles, and API tokens, sessions and sign-in links stored as hashes.
+//! Operators: accounts with roles, API tokens, sessions and sign-in links stored as hashes, and bulk jobs.
 //!
 //! Every request of an operator reads its token or session here, so a revocation, a disabled account and a
 //! changed role are in force on all nodes with their commit.
@@ -8,6 +8,7 @@
     reason = "`StoreError` says when an operation of the store fails"
 )]
 
+pub mod bulk_jobs;
 pub mod grants;
 mod identities;
 mod sessions;

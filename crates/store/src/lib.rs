@@ -123,6 +123,7 @@ pub use vouchsafe_database::database_url::{DatabaseUrlError, parse_database_url}
 pub use vouchsafe_database::error::{InvalidMac, StoreError, describe, unavailable};
 pub use vouchsafe_database::schema;
 pub use vouchsafe_database::servers::Servers;
+pub use vouchsafe_operators::bulk_jobs;
 pub use vouchsafe_operators::grants::Grants;
 pub use vouchsafe_operators::{self as operators, Operators};
 pub use vouchsafe_traffic::{PeriodCounts, SalesRow, Traffic, TrafficRow};

@@ -8,6 +8,7 @@ use vouchsafe_database::database::Database;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_database::servers::Servers;
 use vouchsafe_operators::Operators;
+use vouchsafe_operators::bulk_jobs::BulkJobs;
 use vouchsafe_operators::grants::Grants;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_traffic::Traffic;
@@ -46,6 +47,7 @@ use super::webhooks::Webhooks;
 pub struct PgStore {
     pub database: Database,
     pub audit_log: AuditLog,
+    pub bulk_jobs: BulkJobs,
     pub categories: Categories,
     pub change_requests: ChangeRequests,
     pub credentials: Credentials,
@@ -116,6 +118,7 @@ impl PgStore {
         Self {
             grants: grants.clone(),
             audit_log: AuditLog::new(database.clone()),
+            bulk_jobs: BulkJobs::new(database.clone()),
             categories: Categories(database.clone()),
             change_requests: ChangeRequests(database.clone(), grants.clone()),
             credentials: Credentials(database.clone(), grants.clone()),

@@ -21,6 +21,7 @@ icons! {
     ORDERS = "shopping-cart";
     PAYOUTS = "banknote";
     REQUESTS = "list-checks";
+    BULK_JOBS = "layers";
     PARTNERS = "building-2";
     WEBHOOKS = "webhook";
     DELIVERIES = "send";

@@ -187,6 +187,9 @@ codes! {
     /// The change would lower or disable the caller's own account.
     OwnAccount = 409 "OWN_ACCOUNT" false
         "Operators only: ask another admin; without one, `vouchsafe operator create NAME --admin` makes one in the database.";
+    /// The bulk job does not exist.
+    BulkJobNotFound = 404 "BULK_JOB_NOT_FOUND" false
+        "Operators only: check the id; `GET /bulk-jobs` lists all jobs of a year.";
     /// The change request does not exist.
     ChangeRequestNotFound = 404 "CHANGE_REQUEST_NOT_FOUND" false
         "Operators only: check the id; `GET /requests` lists all requests.";

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 use utoipa::openapi::path::Parameter;
 use vouchsafe_domain::audit_log::{AuditFilter, CheckpointFilter};
+use vouchsafe_domain::bulk_job::BulkItemFilter;
 use vouchsafe_domain::change_request::ChangeRequestFilter;
 use vouchsafe_domain::delivery::attempt::AttemptFilter;
 use vouchsafe_domain::delivery::view::DeliveryFilter;
@@ -52,6 +53,7 @@ impl ListFilter for WholeList {
     const DEFAULT_LIMIT: Option<usize> = None;
 }
 
+impl ListFilter for BulkItemFilter {}
 impl ListFilter for ChangeRequestFilter {}
 impl ListFilter for CheckpointFilter {}
 impl ListFilter for DeliveryFilter {}

@@ -9,6 +9,7 @@ mod account;
 mod actors;
 mod audit;
 mod body;
+mod bulk_jobs;
 mod catalogue;
 mod certification;
 mod change;
@@ -20,6 +21,7 @@ mod csv_export;
 mod decision;
 mod endpoint;
 mod erasure;
+pub(in crate::api) mod inner_api;
 mod line_blocks;
 mod metrics;
 mod monitoring;
@@ -55,6 +57,7 @@ use vouchsafe_wire::operator::metrics::GET_METRICS;
 use vouchsafe_wire::operator::operation::ADMIN_PREFIX;
 use vouchsafe_wire::operator::operators::ACTIVATE_OPERATOR_TOKEN;
 
+use self::inner_api::InnerApi;
 use crate::api::documentation::{self, DocsSite};
 use crate::api::endpoint::{Endpoint, register, resources};
 use crate::api::health;
@@ -87,13 +90,13 @@ impl OperatorRoutes {
         config
             .app_data(web::Data::new(self.0.store.operators.clone()))
             .app_data(self.0.clone())
+            .app_data(InnerApi::new(self.clone()))
             .configure(configure_listener);
     }
 
     /// Registers the routes below `/admin/v1` for requests that have their
-    /// [`Operator`](crate::api::middleware::operator::Operator) already: calls of the console within this
-    /// process.
-    pub(crate) fn configure_authenticated(&self, config: &mut web::ServiceConfig) {
+    /// [`Operator`](crate::api::middleware::operator::Operator) already.
+    fn configure_authenticated(&self, config: &mut web::ServiceConfig) {
         let scope = scope().wrap(from_fn(reports::show_replica_lag));
         config.app_data(self.0.clone()).service(scope);
     }
@@ -151,6 +154,7 @@ fn endpoints() -> impl Iterator<Item = Endpoint> {
         webhooks::endpoints().into(),
         operators::endpoints().into(),
         change_requests::endpoints().into(),
+        bulk_jobs::endpoints().into(),
         monitoring::endpoints().into(),
     ];
     groups.into_iter().flatten()

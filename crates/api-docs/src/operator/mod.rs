@@ -1,5 +1,6 @@
 //! OpenAPI document of the operator API.
 
+mod bulk_jobs;
 mod catalogue;
 mod change_requests;
 mod monitoring;
@@ -16,8 +17,8 @@ use utoipa::PartialSchema as _;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use vouchsafe_domain::ids::{
-    ChangeRequestId, CredentialId, DeliveryId, DriftId, OperatorSessionId, OperatorTokenId, OrderId,
-    PartnerId, PayoutId, WebhookId,
+    BulkJobId, ChangeRequestId, CredentialId, DeliveryId, DriftId, OperatorSessionId, OperatorTokenId,
+    OrderId, PartnerId, PayoutId, WebhookId,
 };
 use vouchsafe_domain::language::Language;
 use vouchsafe_domain::money::Currency;
@@ -44,6 +45,7 @@ const WEBHOOKS: &str = "Webhooks";
 const MONITORING: &str = "Monitoring";
 const OPERATORS: &str = "Operators";
 const CHANGE_REQUESTS: &str = "Change requests";
+const BULK_JOBS: &str = "Bulk jobs";
 const SERVICE: &str = openapi::health::TAG;
 
 const TAGS: &[(&str, &str)] = &[
@@ -57,6 +59,7 @@ const TAGS: &[(&str, &str)] = &[
     (WEBHOOKS, "Partners' webhook endpoints and their deliveries."),
     (OPERATORS, "Operators, their roles, API tokens and sessions."),
     (CHANGE_REQUESTS, "Changes that wait for a second operator."),
+    (BULK_JOBS, "One action on many objects, with a result for each."),
     (MONITORING, "Live actors and the audit trail."),
     (
         SERVICE,
@@ -83,6 +86,7 @@ const PATH_PARAMETERS: &[PathParameter] = path_parameters! {
     "drift_id", "Drift ID.", DriftId::schema, DriftNotFound;
     "webhook_id", "Endpoint ID.", WebhookId::schema, WebhookNotFound;
     "delivery_id", "Delivery ID.", DeliveryId::schema, DeliveryNotFound;
+    "job_id", "Job ID.", BulkJobId::schema, BulkJobNotFound;
     "request_id", "Request ID.", ChangeRequestId::schema, ChangeRequestNotFound;
     "name", "Name of the operator.", OperatorName::schema, OperatorNotFound;
     "token_id", "Token ID.", OperatorTokenId::schema, OperatorTokenNotFound;
@@ -116,7 +120,7 @@ the request again.
 
 /// All operations.
 pub fn operations() -> Vec<Operation> {
-    let groups: [(&'static str, Vec<Operation>); 13] = [
+    let groups: [(&'static str, Vec<Operation>); 14] = [
         (PARTNERS, partners::partners().into()),
         (PARTNERS, partners::credentials().into()),
         (PARTNERS, partners::wallets().into()),
@@ -129,6 +133,7 @@ pub fn operations() -> Vec<Operation> {
         (WEBHOOKS, webhooks::webhooks().into()),
         (OPERATORS, operators::operators().into()),
         (CHANGE_REQUESTS, change_requests::change_requests().into()),
+        (BULK_JOBS, bulk_jobs::bulk_jobs().into()),
         (MONITORING, monitoring::monitoring().into()),
     ];
     let groups = groups

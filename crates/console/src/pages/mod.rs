@@ -1,6 +1,7 @@
 //! The pages of the console, each a declaration of what it shows and changes.
 
 mod access;
+mod bulk;
 mod catalogue;
 mod monitoring;
 mod orders;
@@ -19,7 +20,7 @@ use crate::page::{Column, Page, Section, col, target};
 
 /// All pages. A path is found in this order.
 pub(crate) fn all_pages() -> impl Iterator<Item = &'static Page> {
-    let groups: [&'static [Page]; 11] = [
+    let groups: [&'static [Page]; 12] = [
         &overview::PAGES,
         &orders::PAGES,
         &payouts::PAGES,
@@ -29,6 +30,7 @@ pub(crate) fn all_pages() -> impl Iterator<Item = &'static Page> {
         &catalogue::PAGES,
         &supply::PAGES,
         &vendors::PAGES,
+        &bulk::PAGES,
         &access::PAGES,
         &monitoring::PAGES,
     ];

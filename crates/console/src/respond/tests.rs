@@ -254,7 +254,9 @@ fn links(page: &'static Page) -> Vec<&'static str> {
                 };
                 of_columns(section.columns).chain(more)
             })
+            .chain(object.follow_up.map(|(_, _, page)| page))
             .collect(),
+        View::BulkStart => Vec::new(),
     };
     links.into_iter().filter(|link| !link.is_empty()).collect()
 }

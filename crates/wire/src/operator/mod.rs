@@ -1,6 +1,7 @@
 //! Bodies and filters of the operator listener, one module per noun.
 
 pub mod actors;
+pub mod bulk_jobs;
 pub mod catalogue;
 pub mod categories;
 pub mod change_requests;
@@ -36,7 +37,7 @@ use vouchsafe_domain::operator::Role;
 use self::operation::{OperatorAccess, Route};
 
 /// All operations below [`operation::ADMIN_PREFIX`], by module.
-pub const OPERATIONS: [&[Route]; 13] = [
+pub const OPERATIONS: [&[Route]; 14] = [
     partners::OPERATIONS,
     credentials::OPERATIONS,
     wallets::OPERATIONS,
@@ -49,6 +50,7 @@ pub const OPERATIONS: [&[Route]; 13] = [
     webhooks::OPERATIONS,
     operators::OPERATIONS,
     change_requests::OPERATIONS,
+    bulk_jobs::OPERATIONS,
     monitoring::OPERATIONS,
 ];
 
