@@ -56,6 +56,30 @@ async fn voided_sku_keeps_sold_vouchers() {
 }
 
 #[tokio::test]
+async fn denomination_is_voided_if_it_has_the_expected_number() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(3).await;
+    let body = |count: u32| json!({ "product_id": sale.product_id, "denomination": "25", "reason": "recall", "expected_count": count });
+    let refused = expect_error(
+        &void_stock(&mut operator, &body(0)).await,
+        422,
+        "VALIDATION_FAILED",
+    );
+    assert_eq!(refused["details"][0]["field"], "expected_count");
+    assert!(
+        refused["message"]
+            .as_str()
+            .unwrap()
+            .contains("3 vouchers would be voided"),
+        "{refused}"
+    );
+    let voided = expect_success(&void_stock(&mut operator, &body(3)).await, 200);
+    assert_eq!(voided["voided"], 3);
+    let none = void_stock(&mut operator, &body(3)).await;
+    expect_error(&none, 422, "VALIDATION_FAILED");
+}
+
+#[tokio::test]
 async fn voided_codes_are_not_sold() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(0).await;

@@ -216,7 +216,7 @@ async function importFile(browser, product) {
   await browser.type("25");
   await browser.run(CHOOSE_FILE);
   await browser.click("form[action$='/import'] button");
-  await browser.wait("return document.querySelector('h1').textContent === 'Vouchers were imported'");
+  await browser.wait("return document.querySelector('h1').textContent === 'Result of the import'");
   const text = await browser.run("return document.querySelector('main').innerText");
   assert.match(text, /Imported\s+1\b/);
   assert.match(text, /Rejected count\s+1\b/);

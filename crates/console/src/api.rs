@@ -84,6 +84,17 @@ pub(crate) async fn call(api: &impl AdminApi, request: ApiRequest) -> ApiResult 
 }
 
 impl Refusal {
+    /// A refusal of the console itself.
+    pub(crate) fn local(message: &str, details: Vec<(String, String)>) -> Self {
+        Self {
+            status: 409,
+            code: String::new(),
+            message: message.to_owned(),
+            details,
+            trace_id: String::new(),
+        }
+    }
+
     /// Parses an error response.
     pub(crate) fn parse(status: u16, body: &[u8]) -> Self {
         let json = Json::parse(body);

@@ -8,7 +8,7 @@ use self::field_markup::render_field;
 use crate::action::Action;
 use crate::api::{ApiBody, ApiRequest, Refusal};
 use crate::field::{Field, FieldKind, fields};
-use crate::input_value::{group, parse, text_of};
+use crate::input_value::{group, parse, rejected_rows, text_of};
 use crate::json::Json;
 use crate::template::{self, Params};
 use vouchsafe_ui::visible;
@@ -149,7 +149,10 @@ pub(crate) fn request(action: &Action, params: &Params, submission: &Submission)
                 });
             }
             _ => {
-                if let Some(value) = submission.value(field) {
+                let is_fixed = action.fixed.iter().any(|(name, _)| *name == field.name);
+                let value = submission.value(field);
+                // An empty input keeps the value that the form sends anyway.
+                if let Some(value) = value.filter(|value| !is_fixed || *value != Json::Null) {
                     body.set(&field.name, value);
                 }
             }
@@ -282,13 +285,52 @@ pub(crate) fn missing_file(action: &Action, submission: &Submission) -> Option<S
         .map(|field| field.label.into_owned())
 }
 
+/// Rejected lines in a refusal: enough to recognise the mistake.
+const MAX_REJECTED: usize = 20;
+
+/// The lines of the form's lists that do not parse, each with the name of its field.
+pub(crate) fn rejected_lines(action: &Action, submission: &Submission) -> Vec<(String, String)> {
+    let lists = fields(action)
+        .into_iter()
+        .filter(|field| matches!(field.kind, FieldKind::Rows));
+    let mut rejected = Vec::new();
+    for field in lists {
+        let lines = match submission.get(&field.name) {
+            "" => Vec::new(),
+            text => rejected_rows(text),
+        };
+        let more = lines.len().saturating_sub(MAX_REJECTED);
+        let more = (more > 0).then(|| format!("{more} more lines"));
+        let shown = lines.into_iter().take(MAX_REJECTED).chain(more);
+        rejected.extend(shown.map(|line| (field.name.to_string(), line)));
+    }
+    rejected
+}
+
+/// `codes[0]` of the API as `codes, number 1`.
+fn counted_from_one(field: &str) -> String {
+    let number = field.split_once('[').and_then(|(list, rest)| {
+        let (index, rest) = rest.split_once(']')?;
+        Some(format!("{list}, number {}{rest}", index.parse::<u32>().ok()? + 1))
+    });
+    number.unwrap_or_else(|| field.to_owned())
+}
+
 /// The refusal above a page whose form it belongs to.
 pub(crate) fn render_refusal(refusal: &Refusal) -> Markup {
     html! {
         div.alert role="alert" {
-            p { strong { (refusal.message) } }
-            @if !refusal.details.is_empty() {
-                ul { @for (field, message) in &refusal.details { li { code { (field) } ": " (message) } } }
+            // The message of a single detail is the detail.
+            @match refusal.details.as_slice() {
+                [(field, message)] if refusal.message.contains(message) => {
+                    p { strong { code { (counted_from_one(field)) } ": " (message) } }
+                }
+                details => {
+                    p { strong { (refusal.message) } }
+                    @if !details.is_empty() {
+                        ul { @for (field, message) in details { li { code { (counted_from_one(field)) } ": " (message) } } }
+                    }
+                }
             }
             @if refusal.code == Code::StepUpRequired.as_str() {
                 p { "Nothing was changed. Sign in in another window, then send the form from here: what \

@@ -1,7 +1,8 @@
 //! Values of inputs: from the text of a form to JSON, and back.
 
 use vouchsafe_wire::operator::stock::row::{DamagePolicy, VoucherFields};
-use vouchsafe_wire::operator::stock::voucher_list::{ListPurpose, VoucherList, read_whole};
+use vouchsafe_wire::operator::stock::voucher_list::{ListPurpose, VoucherList, WholeList, read_whole};
+use vouchsafe_wire::operator::table::notice::FileError;
 use vouchsafe_wire::operator::table::reader::Format;
 
 use crate::field::{Field, FieldKind};
@@ -82,18 +83,31 @@ fn parse_limit(text: &str) -> Option<Json> {
     Some(limit)
 }
 
-/// Objects of the records of a list. A record that does not parse is null: the API rejects it by its
-/// position, and no error quotes a code.
+/// Objects of the records of a list. A form with a record that does not parse is not sent.
 fn parse_rows(text: &str) -> Json {
+    let rows = read_rows(text).map(|list| list.values).unwrap_or_default();
+    Json::List(rows.into_iter().map(|(_, row)| row).collect())
+}
+
+fn read_rows(text: &str) -> Result<WholeList<Json>, FileError> {
     // The API checks what a spreadsheet may have damaged.
     let list = VoucherList::new(ListPurpose::Store, Format::Csv, DamagePolicy::AcceptAsIs);
-    let Ok(list) = read_whole(list, text.as_bytes(), |listed| Ok(row_object(&listed.voucher))) else {
-        return Json::List(vec![Json::Null]);
+    read_whole(list, text.as_bytes(), |listed| {
+        listed.voucher.check_code()?;
+        Ok(row_object(&listed.voucher))
+    })
+}
+
+/// The lines of a list that do not parse, all of them, each with its reason. No reason quotes a code.
+pub(crate) fn rejected_rows(text: &str) -> Vec<String> {
+    let list = match read_rows(text) {
+        Ok(list) => list,
+        Err(error) => return vec![error.to_string()],
     };
-    let rejected = list.rejected.into_iter().map(|(line, _)| (line, Json::Null));
-    let mut rows: Vec<(u64, Json)> = list.values.into_iter().chain(rejected).collect();
-    rows.sort_by_key(|(line, _)| *line);
-    Json::List(rows.into_iter().map(|(_, row)| row).collect())
+    let rejected = list.rejected.iter();
+    rejected
+        .map(|(line, reason)| format!("line {line}: {reason}"))
+        .collect()
 }
 
 fn row_object(fields: &VoucherFields<'_>) -> Json {
@@ -157,15 +171,24 @@ mod tests {
     #[test]
     fn rows_are_csv_and_a_line_with_too_many_values_is_not_cut() {
         let rows = parse_rows("code,pin\r\n\"A,B\",1\r\n\r\nC,\r\nD,2,E\r\n\"F\r\n");
+        assert_eq!(rows.to_string(), r#"[{"code":"A,B","pin":"1"},{"code":"C"}]"#);
         assert_eq!(
-            rows.to_string(),
-            r#"[{"code":"A,B","pin":"1"},{"code":"C"},null,null]"#
+            rejected_rows("code,pin\r\n\"A,B\",1\r\n\r\nC,\r\nD,2,E\r\n\"F\r\n")
+                .iter()
+                .map(|line| line.split(':').next().unwrap().to_owned())
+                .collect::<Vec<_>>(),
+            ["line 5", "line 6"]
         );
         assert_eq!(
             parse_rows("A-1,1\nA-2,2").to_string(),
             r#"[{"code":"A-1","pin":"1"},{"code":"A-2","pin":"2"}]"#
         );
-        assert_eq!(parse_rows("code,colour\nSECRET-1,1").to_string(), "[null]");
+        let rejected = rejected_rows("code,colour\nSECRET-1,1").join("");
+        assert!(
+            rejected.contains("colour") && !rejected.contains("SECRET"),
+            "{rejected}"
+        );
+        assert!(rejected_rows("A-1,1\nA-2,2").is_empty());
     }
 
     #[test]

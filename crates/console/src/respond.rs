@@ -237,7 +237,7 @@ async fn submit_once(
         return submit(api, visit, action, submission).await;
     };
     if !sent_forms.begin(form_id) {
-        let refusal = local_refusal(
+        let refusal = Refusal::local(
             "This form was sent before, and was not sent again. Look below whether the change was made. \
              Send the form once more only to make another change.",
             Vec::new(),
@@ -264,10 +264,18 @@ async fn submit(
     } else if let Some(label) = form::missing_file(action, submission) {
         Some(Refusal {
             status: 422,
-            ..local_refusal("Choose a file.", vec![(label, "is missing".to_owned())])
+            ..Refusal::local("Choose a file.", vec![(label, "is missing".to_owned())])
         })
     } else {
-        find_conflict(api, &visit, action, submission).await
+        let rejected = form::rejected_lines(action, submission);
+        if rejected.is_empty() {
+            find_conflict(api, &visit, action, submission).await
+        } else {
+            Some(Refusal {
+                status: 422,
+                ..Refusal::local("These lines do not parse. Nothing was changed.", rejected)
+            })
+        }
     };
     let result = match refusal {
         Some(refusal) => Err(refusal),
@@ -335,17 +343,6 @@ async fn show_refused(
     }
 }
 
-/// A refusal of the console itself.
-fn local_refusal(message: &str, details: Vec<(String, String)>) -> Refusal {
-    Refusal {
-        status: 409,
-        code: String::new(),
-        message: message.to_owned(),
-        details,
-        trace_id: String::new(),
-    }
-}
-
 /// A refusal if the form would undo a change since it was shown, or replace an object that it creates.
 async fn find_conflict(
     api: &impl AdminApi,
@@ -361,14 +358,14 @@ async fn find_conflict(
         Subject::Existing(object) => object,
         Subject::None => return None,
         Subject::Gone => {
-            return Some(local_refusal(
+            return Some(Refusal::local(
                 "The entry is not in this list any more: another operator has changed it, or newer entries \
                  have moved it to another page. Nothing was changed. Look at it without the filter first.",
                 Vec::new(),
             ));
         }
         Subject::Replaced => {
-            return Some(local_refusal(
+            return Some(Refusal::local(
                 "There is an object with this ID already, which the form would replace. Change it on its \
                  own page, or choose another ID.",
                 Vec::new(),
@@ -387,7 +384,7 @@ async fn find_conflict(
         };
         (label, format!("is {now} now"))
     });
-    Some(local_refusal(
+    Some(Refusal::local(
         "Another operator has changed this since you opened the page. Nothing was changed. Check the \
          values and send the form again.",
         details.collect(),

@@ -1,6 +1,8 @@
 //! Rendering of a page: its list with filters, or its object with facts and tables.
 
 use maud::{Markup, html};
+use serde_json::value::RawValue;
+use vouchsafe_wire::csv::CsvTable;
 use vouchsafe_wire::operation::Method;
 
 use crate::api::{AdminApi, Refusal, get};
@@ -8,8 +10,8 @@ use crate::csv::download_link;
 use crate::form::{self, Submission};
 use crate::json::Json;
 use crate::label::get_named;
-use crate::page::{Action, Object, Section, Source, View};
-use crate::table::table;
+use crate::page::{Action, Column, Object, Section, Source, View, col};
+use crate::table::{NO_FORMS, table};
 use crate::template::{self, fill};
 use crate::time_input::api_time;
 use vouchsafe_ui::visible;
@@ -228,9 +230,56 @@ pub(crate) fn render_response(heading: &str, json: &Json, path: &str) -> Markup 
         @if has_secret(json) {
             p.banner role="note" { "It is shown only now: store it before you leave this page." }
         }
+        @let rejected = rejected_rows(json);
+        @if !rejected.is_empty() {
+            p.alert role="alert" { strong { (rejected_count(json)) " rejected: see the table." } }
+        }
         dl.facts.response data-json=[has_secret(json).then(|| json.to_string())] { (response_fields(json)) }
+        @if !rejected.is_empty() {
+            h2 { "Rejected" }
+            (table("Rejected", &REJECTED, &rejected, "", None, NO_FORMS))
+            p.more { a href=(csv_address(&rejected)) download="rejected.csv" { "Download CSV" } }
+        }
         p { a href=(path) { "Continue" } }
     }
+}
+
+/// What an import or a void has rejected. Positions in a list of codes count from 1, as lines do.
+const REJECTED: [Column; 2] = [col("Line or number", "number"), col("Reason", "reason")];
+
+fn rejected_count(json: &Json) -> String {
+    let count = json.get("rejected_count").text().map(ToOwned::to_owned);
+    count.unwrap_or_else(|| json.get("rejected").entries().len().to_string())
+}
+
+fn rejected_rows(json: &Json) -> Vec<Json> {
+    let row = |entry: &Json| {
+        let index = entry
+            .get("index")
+            .text()
+            .and_then(|index| index.parse::<u64>().ok());
+        let number = index.map(|index| (index + 1).to_string());
+        let number = number.or_else(|| entry.get("line").text().map(ToOwned::to_owned));
+        let mut row = Json::Null;
+        row.set("number", Json::Number(number?));
+        row.set("reason", entry.get("reason").clone());
+        Some(row)
+    };
+    json.get("rejected").entries().iter().filter_map(row).collect()
+}
+
+/// The rows as a file in the address of a link, which works without script and is loaded from nowhere.
+fn csv_address(rows: &[Json]) -> String {
+    let table = CsvTable::of(&REJECTED);
+    let lines = rows.iter().filter_map(|row| {
+        let entry: Box<RawValue> = serde_json::from_str(&row.to_string()).ok()?;
+        table.line(&entry).ok()
+    });
+    let text: Vec<_> = std::iter::once(table.header()).chain(lines).collect();
+    format!(
+        "data:text/csv;charset=utf-8,{}",
+        template::encode(&(text.join("\r\n") + "\r\n"))
+    )
 }
 
 /// Whether the response has a secret that no page shows again, in itself or in an object.
@@ -250,7 +299,7 @@ fn response_fields(json: &Json) -> Markup {
         _ => &[],
     };
     html! {
-        @for (name, value) in fields {
+        @for (name, value) in fields.iter().filter(|(name, _)| name != "rejected") {
             div {
                 dt { (visible(&label_of(name))) }
                 dd {

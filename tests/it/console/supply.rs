@@ -43,6 +43,14 @@ async fn import_reports_rows_and_shows_no_code() {
         report.contains("<dd>first</dd>") && !report.contains(CODE),
         "{report}"
     );
+    // Rejected lines are a table and a file, and the page says so first.
+    assert!(
+        report.contains("<strong>1 rejected: see the table.</strong>")
+            && report.contains("<th scope=\"row\">4</th>")
+            && report.contains("href=\"data:text/csv;charset=utf-8,number%2Creason%0D%0A4%2C")
+            && report.contains("download=\"rejected.csv\""),
+        "{report}"
+    );
     let levels = browser
         .read(&format!("/stock?product_id={}", sale.product_id))
         .await;
@@ -171,5 +179,63 @@ async fn operator_gets_an_account_a_token_and_another_role() {
     assert!(
         audit.contains("operator.create") && audit.contains("operator.change"),
         "{audit}"
+    );
+}
+
+#[tokio::test]
+async fn void_names_all_rejected_lines_and_asks_with_the_number_of_a_denomination() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(2).await;
+    let form = format!("/products/{}/void", sale.product_id);
+    let mut browser = Browser::of(shared());
+    let reason = ("reason", "recalled by the brand");
+    let lines = ("codes", "code,pin\r\nA-1,1\r\nB-1,2,3\r\n,4");
+    let refused = browser
+        .submit(&form, &[("denomination", ""), lines, reason])
+        .await;
+    assert_eq!(refused.status, 422);
+    let page = text_of(&refused);
+    assert!(page.contains("Nothing was changed"), "{page}");
+    assert!(
+        page.contains("line 3: ") && page.contains("line 4: ") && !page.contains("codes["),
+        "{page}"
+    );
+
+    // Without a header, and unknown: the page does not say that something was voided.
+    let unknown = ("codes", "NEVER-IMPORTED-1\r\nNEVER-IMPORTED-2");
+    let result = browser
+        .submit(&form, &[("denomination", ""), unknown, reason])
+        .await;
+    assert_eq!(result.status, 200);
+    let page = text_of(&result);
+    assert!(
+        page.contains("<strong>2 rejected: see the table.</strong>")
+            && page.contains("<dt>Voided</dt><dd>0</dd>")
+            && page.contains("<th scope=\"row\">2</th>")
+            && page.matches(">UNKNOWN<").count() == 2
+            && page.contains("%2CUNKNOWN%0D%0A"),
+        "{page}"
+    );
+
+    let asked = browser
+        .submit(&form, &[("denomination", "25"), ("codes", ""), reason])
+        .await;
+    assert_eq!(asked.status, 422);
+    let page = text_of(&asked);
+    assert!(
+        page.contains("2 vouchers would be voided; give this number to void them"),
+        "{page}"
+    );
+    let fields = [
+        ("denomination", "25"),
+        ("expected_count", "2"),
+        ("codes", ""),
+        reason,
+    ];
+    let voided = browser.submit(&form, &fields).await;
+    assert!(
+        text_of(&voided).contains("<dt>Voided</dt><dd>2</dd>"),
+        "{}",
+        text_of(&voided)
     );
 }

@@ -161,22 +161,25 @@ pub(super) static PAGES: [Page; 3] = [
                 Input::optional_placeholder("batch", "Batch")
                     .hint("A name for reconciliation. Empty: the time of the import."),
                 Input::file("file", "File", ".csv,.ndjson,.jsonl")
-                    .hint("CSV with a header of code, pin, serial, url and expiry, or NDJSON (.ndjson, .jsonl), of any size."),
+                    .hint("CSV with a header of code, pin, serial, url and expiry, or without one code and PIN per line, or NDJSON (.ndjson, .jsonl), of any size."),
             ])
             .note(
                 "Can be repeated: no voucher is imported twice. Codes are encrypted while the file \
                  arrives, and not shown. Lines that are rejected are listed; the others are imported.",
             )
-            .shows("Vouchers were imported"),
+            .shows("Result of the import"),
             Action::new("void", "Void vouchers", stock::VOID_STOCK)
                 .inputs(&[
                     Input::page_parameter("product_id"),
                     Input::field("denomination", "All free vouchers of this denomination"),
-                    Input::field("codes", "Or single codes").hint("CSV with a header of code and pin."),
+                    Input::field("expected_count", "Number of free vouchers of the denomination")
+                        .hint("Leave it empty to be told the number; nothing is voided then."),
+                    Input::field("codes", "Or single codes").hint("One per line, with its PIN after a comma."),
                     REASON,
                 ])
+                .fixed(&[("expected_count", "0")])
                 .dangerous()
                 .note("Voided vouchers are never sold. This cannot be undone.")
-                .shows("Vouchers were voided"),
+                .shows("Result of the void"),
         ]),
 ];

@@ -24,6 +24,17 @@ pub struct VoucherFields<'a> {
     pub expiry: Option<&'a str>,
 }
 
+impl VoucherFields<'_> {
+    /// Checks the parts of the code.
+    ///
+    /// # Errors
+    /// [`RowError::Code`].
+    pub fn check_code(&self) -> Result<(), RowError> {
+        VoucherCode::parse(self.parts)?;
+        Ok(())
+    }
+}
+
 /// Reason for rejecting a voucher. Never quotes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RowError {

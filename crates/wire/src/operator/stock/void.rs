@@ -36,6 +36,16 @@ pub struct VoidRequest {
         conflicts_with = "codes"
     )]
     denomination: Option<AmountText>,
+    /// Number of vouchers that `denomination` is expected to void. Another number is refused, and the error
+    /// names it. Not used with `codes`.
+    #[serde(default)]
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "codes",
+        help = "Void nothing unless it is this number of vouchers"
+    )]
+    pub expected_count: Option<u32>,
     /// Codes to void.
     #[serde(default)]
     #[schema(value_type = Option<NamedCodes>)]
