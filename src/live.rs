@@ -13,7 +13,7 @@ use time::OffsetDateTime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tracing::warn;
 use vouchsafe_actors::engine::Engine;
-use vouchsafe_domain::order::to_micros;
+use vouchsafe_domain::order::trace::to_micros;
 use vouchsafe_domain::product::Product;
 use vouchsafe_domain::stock::level::{RecentSales, StockLevel};
 use vouchsafe_store::PeriodCounts;

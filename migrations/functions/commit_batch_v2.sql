@@ -75,10 +75,7 @@ CREATE OR REPLACE FUNCTION commit_batch_v2(
     o_lines text[],
     o_timeline text[],
     o_created timestamptz[],
-    o_trace uuid[],
-    o_admission integer[],
-    o_holds integer[],
-    o_queue integer[],
+    o_trace bytea[],
     c_chunk bigint[],
     a_record integer[],
     a_chunk integer[],
@@ -520,12 +517,10 @@ BEGIN
     END IF;
 
     INSERT INTO orders (partner_id, order_id, status, currency, total, fulfilled_from, pending_reason, closed,
-                        last_sequence, reference, metadata, lines, timeline, created_at, updated_at,
-                        trace_id, admission_us, holds_us, queue_us)
+                        last_sequence, reference, metadata, lines, timeline, created_at, updated_at, trace)
     SELECT r_partner[o_record[o.n]], o_order[o.n], o_status[o.n], o_currency[o.n], o_total[o.n], o_source[o.n],
            o_pending_reason[o.n], o_closed[o.n], o_sequence[o.n], o_reference[o.n], o_metadata[o.n], o_lines[o.n],
-           o_timeline[o.n]::jsonb, o_created[o.n], o_created[o.n],
-           o_trace[o.n], o_admission[o.n], o_holds[o.n], o_queue[o.n]
+           o_timeline[o.n]::jsonb, o_created[o.n], o_created[o.n], o_trace[o.n]
       FROM generate_series(1, cardinality(o_record)) AS o (n)
      WHERE v_verdict[o_record[o.n]] = 0;
 

@@ -34,7 +34,8 @@ use vouchsafe_domain::catalogue::{Assortment, PricingFailure, RequestedOrder};
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::{Amount, Money};
-use vouchsafe_domain::order::{Order, OrderTrace, PendingReason, PricedLine, PricedOrder, to_micros};
+use vouchsafe_domain::order::trace::{OrderTrace, to_micros};
+use vouchsafe_domain::order::{Order, PendingReason, PricedLine, PricedOrder};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
 

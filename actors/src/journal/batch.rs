@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 use tracing::Span;
 use vouchsafe_domain::ids::PartnerId;
-use vouchsafe_domain::order::to_micros;
+use vouchsafe_domain::order::trace::to_micros;
 
 use super::submission::{Completion, RecordOutcome, Submission};
 use crate::ports::record::{Record, Verdict};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tracing::info;
-use vouchsafe_domain::order::{OrderTrace, to_micros};
+use vouchsafe_domain::order::trace::{OrderTrace, to_micros};
 
 use super::batch::Batch;
 use crate::ports::record::Verdict;

@@ -3,15 +3,15 @@
 pub mod filter;
 mod labels;
 pub mod metadata_filter;
+pub mod trace;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
-use uuid::Uuid;
 
 pub use self::labels::{Actor, Fulfilment, FulfilmentSource, OrderStatus, PendingReason};
+use self::trace::OrderTrace;
 use super::ids::{OrderId, PartnerId};
 use super::money::{Amount, Money};
 use super::product::{ApprovalPolicy, Sku, SupplyRoute};
@@ -182,35 +182,6 @@ pub struct Order {
     pub updated_at: OffsetDateTime,
     /// `None` if no request placed it, or a program that kept none.
     pub trace: Option<OrderTrace>,
-}
-
-/// The trace of the request that placed an order, and the durations of the steps before its commit, in
-/// microseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OrderTrace {
-    pub trace_id: Uuid,
-    /// From the head of the request to its first decision: authentication, body, idempotency key.
-    pub admission_us: i32,
-    /// The decisions: price, holds of money and vouchers, and commits that refused an earlier decision.
-    pub holds_us: i32,
-    /// The wait of the record for the commit that wrote it. Zero until then.
-    pub queue_us: i32,
-}
-
-impl OrderTrace {
-    /// From the head of the request until the commit began.
-    #[must_use]
-    pub const fn total_us(self) -> i32 {
-        self.admission_us
-            .saturating_add(self.holds_us)
-            .saturating_add(self.queue_us)
-    }
-}
-
-/// Microseconds; at most 35 minutes.
-#[must_use]
-pub fn to_micros(duration: Duration) -> i32 {
-    i32::try_from(duration.as_micros()).unwrap_or(i32::MAX)
 }
 
 impl Order {

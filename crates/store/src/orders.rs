@@ -7,13 +7,13 @@ mod list;
 use sqlx::types::Json;
 use sqlx::{PgPool, Postgres, QueryBuilder};
 use time::{Date, OffsetDateTime};
-use uuid::Uuid;
 use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, StockId, VoucherId};
 use vouchsafe_domain::money::{Amount, Currency};
+use vouchsafe_domain::order::trace::OrderTrace;
 use vouchsafe_domain::order::{
-    FulfilmentSource, Milestone, Order, OrderLine, OrderStatus, OrderTrace, PendingReason, StoredOrder,
+    FulfilmentSource, Milestone, Order, OrderLine, OrderStatus, PendingReason, StoredOrder,
 };
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
@@ -47,11 +47,7 @@ struct OrderRow {
     last_sequence: i32,
     created_at: OffsetDateTime,
     updated_at: OffsetDateTime,
-    /// With the durations, or none of them.
-    trace_id: Option<Uuid>,
-    admission_us: Option<i32>,
-    holds_us: Option<i32>,
-    queue_us: Option<i32>,
+    trace: Option<Vec<u8>>,
     voucher_ids: Vec<VoucherId>,
     first_retrieved_at: Vec<Option<OffsetDateTime>>,
     voucher_lines: Vec<i16>,
@@ -273,12 +269,7 @@ impl TryFrom<OrderRow> for Order {
 
 impl OrderRow {
     fn trace(&self) -> Option<OrderTrace> {
-        Some(OrderTrace {
-            trace_id: self.trace_id?,
-            admission_us: self.admission_us?,
-            holds_us: self.holds_us?,
-            queue_us: self.queue_us?,
-        })
+        OrderTrace::from_bytes(self.trace.as_deref()?)
     }
 
     fn allocations(&self, lines: &[OrderLine]) -> Option<Vec<Allocation>> {

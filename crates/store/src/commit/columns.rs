@@ -13,6 +13,7 @@ use vouchsafe_domain::idempotency::Retention;
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId, TransactionId, VoucherId};
 use vouchsafe_domain::ledger::Movement;
 use vouchsafe_domain::order::Order;
+use vouchsafe_domain::order::trace::OrderTrace;
 use vouchsafe_domain::voucher::Allocation;
 
 use super::sparse::SparseColumns;
@@ -116,10 +117,7 @@ columns! {
         lines: String,
         timeline: Option<String>,
         created: OffsetDateTime,
-        trace: Option<Uuid>,
-        admission: Option<i32>,
-        holds: Option<i32>,
-        queue: Option<i32>,
+        trace: Option<[u8; 28]>,
     }
 }
 
@@ -309,10 +307,7 @@ impl<'a> Orders<'a> {
         let timeline = (!order.is_unchanged()).then(|| to_json(&order.timeline));
         self.timeline.push(timeline.transpose()?);
         self.created.push(order.created_at);
-        self.trace.push(order.trace.map(|trace| trace.trace_id));
-        self.admission.push(order.trace.map(|trace| trace.admission_us));
-        self.holds.push(order.trace.map(|trace| trace.holds_us));
-        self.queue.push(order.trace.map(|trace| trace.queue_us));
+        self.trace.push(order.trace.map(OrderTrace::to_bytes));
         Ok(())
     }
 
@@ -323,9 +318,6 @@ impl<'a> Orders<'a> {
         clear_if_all_null(&mut self.metadata);
         clear_if_all_null(&mut self.timeline);
         clear_if_all_null(&mut self.trace);
-        clear_if_all_null(&mut self.admission);
-        clear_if_all_null(&mut self.holds);
-        clear_if_all_null(&mut self.queue);
     }
 }
 
