@@ -203,6 +203,9 @@ async fn request_shows_its_change_and_not_what_the_database_says() {
         "kind = 'PAYOUT_REJECT'",
     ];
     let truthful = eyes.sam.get(&request).await;
+    let mut in_list = truthful.clone();
+    // A list computes no preview.
+    in_list.as_object_mut().unwrap().remove("preview").unwrap();
     for change in harmless {
         database
             .run("CREATE TABLE IF NOT EXISTS kept AS SELECT object, details, kind, requested_by FROM change_requests".to_owned())
@@ -210,7 +213,7 @@ async fn request_shows_its_change_and_not_what_the_database_says() {
         database.run(format!("UPDATE change_requests SET {change}")).await;
         assert_eq!(eyes.sam.get(&request).await, truthful, "{change}");
         let listed = eyes.sam.get("/admin/v1/requests?status=WAITING").await;
-        assert_eq!(listed["data"][0], truthful, "{change}");
+        assert_eq!(listed["data"][0], in_list, "{change}");
         expect_error(&eyes.confirm(&request).await, 500, "INTERNAL_ERROR");
         assert_eq!(partner.balance("USD").await, "1.00");
         // A confirmation can be repeated a minute later.

@@ -317,6 +317,7 @@ impl CanaryHarness {
             ("{token_id}", STRAY_CODE.to_owned()),
             ("{session_id}", STRAY_CODE.to_owned()),
             ("{request_id}", STRAY_CODE.to_owned()),
+            ("{job_id}", STRAY_CODE.to_owned()),
             ("{kind}", "wallet".to_owned()),
             ("{key}", STRAY_CODE.to_owned()),
         ];
