@@ -18,8 +18,8 @@ pub struct OrderTrace {
 }
 
 impl OrderTrace {
-    /// As the database has it: one value, because each parameter of a commit costs instructions. The trace ID,
-    /// then the durations in the order of the fields, big-endian.
+    /// As the database has it: one value, because each parameter of a commit costs instructions. The trace
+    /// ID, then the durations in the order of the fields, big-endian.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 28] {
         let mut bytes = [0; 28];
