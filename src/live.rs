@@ -262,10 +262,11 @@ impl Live {
     }
 }
 
-/// Whether a SKU has less stock than its product's limit, or sells and may not last.
+/// Whether a SKU that is sold has less stock than its product's limit, or may not last.
 pub(crate) fn is_low(level: &StockLevel, sales: Option<&RecentSales>, product: &Product) -> bool {
     let days_left = sales.and_then(|sales| sales.days_left);
-    level.free < i64::from(product.low_stock_at) || days_left.is_some_and(|days| days < LOW_STOCK_DAYS)
+    let is_below_limit = level.free < i64::from(product.low_stock_at);
+    !product.discontinued && (is_below_limit || days_left.is_some_and(|days| days < LOW_STOCK_DAYS))
 }
 
 fn push(samples: &mut VecDeque<Sample>, sample: Sample, limit: usize) {

@@ -115,7 +115,11 @@ async fn overview_shows_environment_operator_and_queues() {
         assert!(page.contains(expected), "{expected} is not in {page}");
     }
     assert!(!page.contains(" style=") && !page.contains(" onclick="), "{page}");
-    assert_eq!(page.matches("<script").count(), 1, "{page}");
+    // One of all pages, and one of those with charts.
+    for (page, scripts) in [(&page, 2), (&text_of(&browser.open("/orders").await), 1)] {
+        assert_eq!(page.matches("<script").count(), scripts, "{page}");
+        assert_eq!(page.matches(" src=\"/assets/console-").count(), scripts, "{page}");
+    }
     for (name, value) in vouchsafe_ui::PAGE_HEADERS {
         assert_eq!(response.header(name), Some(value));
     }

@@ -45,6 +45,10 @@ async fn products_and_stock_are_filtered() {
             assert_eq!(count(&mut operator, &path).await, expected, "{path}");
         }
     }
+    let changes = json!({ "low_stock_at": 2, "discontinued": true });
+    operator.put_product(id, changes).await;
+    let low = format!("/stock?product_id={id}&shortage=low");
+    assert_eq!(count(&mut operator, &low).await, 0, "nobody restocks it");
     let empty = operator.get("/admin/v1/stock?shortage=empty&limit=100").await;
     let mut levels = empty["data"].as_array().unwrap().iter();
     assert!(levels.all(|level| level["free"] == 0), "{empty}");

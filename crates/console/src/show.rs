@@ -116,7 +116,12 @@ async fn show_object(
         .text()
         .or_else(|| visit.params.first().map(|(_, value)| value.as_str()));
     let name = name.unwrap_or_default();
+    let has_chart = object
+        .sections
+        .iter()
+        .any(|section| matches!(section.source, Source::Chart { .. }));
     let content = html! {
+        @if has_chart { (vouchsafe_ui::chart_script()) }
         h1 { (visit.page.title) @if !name.is_empty() { " " span.name { (visible(name)) } } }
         (visit.notice())
         @if let Some(failed) = visit.failed { (form::render_refusal(failed.refusal)) }

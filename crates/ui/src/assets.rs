@@ -9,6 +9,8 @@ use sha2::{Digest as _, Sha256};
 /// Colours in light and dark, shared with the documentation.
 pub const DESIGN_TOKENS: &str = include_str!("../assets/tokens.css");
 
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+
 /// A file with its path.
 pub struct Asset {
     pub path: String,
@@ -30,10 +32,15 @@ static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
     let parts = [
         include_str!("../assets/third-party/htmx.min.js"),
         include_str!("../assets/third-party/htmx-sse.min.js"),
-        include_str!("../assets/third-party/uPlot.iife.min.js"),
         include_str!("../assets/console.js"),
     ];
-    Asset::new("js", "text/javascript; charset=utf-8", &parts)
+    Asset::new("js", JAVASCRIPT, &parts)
+});
+
+/// Draws charts: half of all script, which few pages need.
+static CHART_SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
+    let parts = [include_str!("../assets/third-party/uPlot.iife.min.js")];
+    Asset::new("js", JAVASCRIPT, &parts)
 });
 
 impl Asset {
@@ -51,7 +58,8 @@ impl Asset {
 /// The file at this path. Its content never changes.
 #[must_use]
 pub fn asset(path: &str) -> Option<&'static Asset> {
-    [&*STYLE, &*SCRIPT].into_iter().find(|asset| asset.path == path)
+    let assets = [&*STYLE, &*SCRIPT, &*CHART_SCRIPT];
+    assets.into_iter().find(|asset| asset.path == path)
 }
 
 pub(crate) fn style_path() -> &'static str {
@@ -60,6 +68,10 @@ pub(crate) fn style_path() -> &'static str {
 
 pub(crate) fn script_path() -> &'static str {
     &SCRIPT.path
+}
+
+pub(crate) fn chart_script_path() -> &'static str {
+    &CHART_SCRIPT.path
 }
 
 #[cfg(test)]
@@ -110,7 +122,9 @@ mod tests {
     fn path_of_an_asset_changes_with_its_content() {
         let [one, other] = ["a", "b"].map(|text| Asset::new("css", "text/css", &[text]));
         assert_ne!(one.path, other.path);
-        assert!(asset(style_path()).is_some() && asset(script_path()).is_some());
+        for path in [style_path(), script_path(), chart_script_path()] {
+            assert!(asset(path).is_some(), "{path}");
+        }
         assert!(asset("/assets/console-0000000000000000.js").is_none());
     }
 }

@@ -6,7 +6,7 @@ pub mod icon;
 mod page;
 
 pub use assets::{Asset, DESIGN_TOKENS, asset};
-pub use page::{head, render_bare, visible};
+pub use page::{chart_script, head, render_bare, visible};
 
 /// Headers of every page. Scripts and styles come from files of this crate only.
 pub const PAGE_HEADERS: [(&str, &str); 5] = [

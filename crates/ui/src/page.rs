@@ -35,6 +35,12 @@ pub fn head(title: &str) -> Markup {
     }
 }
 
+/// The script of a page with charts, in its content. It runs before that of all pages, which is deferred.
+#[must_use]
+pub fn chart_script() -> Markup {
+    html! { script src=(assets::chart_script_path()) {} }
+}
+
 /// A text in which control characters and marks of direction are visible: another party may have written it.
 #[must_use]
 pub fn visible(text: &str) -> Markup {

@@ -84,7 +84,11 @@ async fn get(service: web::Data<OperatorState>, request_id: Id<ChangeRequestId>)
     {
         sealed.describe(&mut request);
         if request.status == ChangeRequestStatus::Waiting {
-            found = preview(&service, &request, &change).await?;
+            found = match preview(&service, &request, &change).await {
+                Err(error) if error.code.retryable() => return Err(error),
+                // The request can be shown and declined nevertheless, and its confirmation says why it fails.
+                other => other.unwrap_or_default(),
+            };
         }
     }
     Ok(HttpResponse::Ok().json(ChangeRequestWithPreview {

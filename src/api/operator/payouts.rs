@@ -168,7 +168,7 @@ impl Change for DecisionOnPayout {
         )
     }
 
-    /// Who declines a payout gives its amount back to the wallet.
+    /// A payout that is not paid goes back to the wallet.
     async fn preview(self, service: &OperatorState) -> Result<Option<ChangePreview>, ApiError> {
         if self.outcome == PayoutOutcome::Paid {
             return Ok(None);
@@ -178,6 +178,9 @@ impl Change for DecisionOnPayout {
         let partner_id = owner.ok_or_else(PayoutId::not_found)?;
         let payout = payouts.find(partner_id, self.payout_id).await?;
         let payout = payout.ok_or_else(PayoutId::not_found)?;
+        if payout.status != PayoutStatus::Pending {
+            return Ok(None);
+        }
         preview_balance(service, partner_id, payout.money).await
     }
 

@@ -8,8 +8,8 @@ use crate::product::Sku;
 labels! {
     /// Whether stock is short.
     pub enum Shortage: "lowercase",
-        "Shortage: `low` (fewer vouchers available than the product's `low_stock_at`, or for less than a week at the rate of \
-         the last seven days), `empty`." {
+        "Shortage: `low` (of a product that is still sold: fewer vouchers available than its `low_stock_at`, or for less than a week \
+         at the rate of the last seven days), `empty`." {
         Low,
         Empty,
     }
