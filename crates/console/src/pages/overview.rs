@@ -18,7 +18,7 @@ const fn sales(heading: &'static str, field: &'static str, columns: &'static [Co
         heading,
         Source::Field(field),
         columns,
-        "Nothing was sold today or yesterday.",
+        "Nothing was sold today or yesterday. Each node adds its sales once a minute.",
     )
 }
 
