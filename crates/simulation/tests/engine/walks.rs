@@ -3,6 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use strum::VariantArray as _;
 use vouchsafe_simulation::FaultKind;
@@ -53,24 +56,38 @@ fn random_walks_violate_no_invariant() {
     let first = u64::from(from_env("VOUCHSAFE_WALK_FIRST", 0));
     let seeds = u64::from(from_env("VOUCHSAFE_WALK_SEEDS", 12));
     let steps = from_env("VOUCHSAFE_WALK_STEPS", 300);
-    let mut sum = WalkReport::default();
-    for seed in first..first + seeds {
-        let report = run_walk(seed, steps);
-        add(&mut sum.faults, &report.faults);
-        add(&mut sum.steps, &report.steps);
-        add(&mut sum.replies, &report.replies);
-        add(&mut sum.vendor_faults, &report.vendor_faults);
-        let walks = seed + 1 - first;
-        if walks.is_multiple_of(REPORT_INTERVAL) || walks == seeds {
-            println!("{walks} walks of {steps} steps: {:?}", sum.steps);
-            println!(
-                "faults: {:?}
+    let next = AtomicU64::new(first);
+    let sum = Mutex::new((0_u64, WalkReport::default()));
+    // A walk uses one thread.
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, NonZero::get) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + seeds {
+                        break;
+                    }
+                    let report = run_walk(seed, steps);
+                    let (walks, sum) = &mut *sum.lock().unwrap();
+                    *walks += 1;
+                    add(&mut sum.faults, &report.faults);
+                    add(&mut sum.steps, &report.steps);
+                    add(&mut sum.replies, &report.replies);
+                    add(&mut sum.vendor_faults, &report.vendor_faults);
+                    if walks.is_multiple_of(REPORT_INTERVAL) || *walks == seeds {
+                        println!("{walks} walks of {steps} steps: {:?}", sum.steps);
+                        println!(
+                            "faults: {:?}
 answers: {:?}",
-                sum.faults, sum.replies
-            );
-            println!("vendors: {:?}", sum.vendor_faults);
+                            sum.faults, sum.replies
+                        );
+                        println!("vendors: {:?}", sum.vendor_faults);
+                    }
+                }
+            });
         }
-    }
+    });
+    let (_, sum) = sum.into_inner().unwrap();
     assert_all_occurred(FaultKind::VARIANTS.iter().copied(), &sum.faults);
     assert_all_occurred(STEPS.map(|(name, _)| name), &sum.steps);
     assert_all_occurred(REPLIES, &sum.replies);
