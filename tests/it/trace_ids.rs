@@ -84,6 +84,18 @@ async fn order_keeps_trace_and_durations_which_its_log_line_has_with_the_commit(
 
     let trace = operator.get(&format!("/admin/v1/orders/{order_id}")).await["trace"].take();
     assert_eq!(trace["trace_id"], trace_of(&placed));
+    let trace_id = trace_of(&placed);
+    let other = trace_id.chars().rev().collect::<String>();
+    for (text, count) in [
+        (trace_id.to_owned(), 1),
+        (trace_id.to_uppercase(), 1),
+        (format!("00-{trace_id}-00f067aa0ba902b7-01"), 1),
+        (other, 0),
+    ] {
+        let found = operator.get(&format!("/admin/v1/search?q={text}")).await;
+        let ids = found["data"].as_array().unwrap().iter().map(|found| &found["id"]);
+        assert_eq!(ids.collect::<Vec<_>>(), vec![order_id; count], "{text}");
+    }
     // The first order of its lane is in the log.
     let line = wait_for_log_line(&service, trace_of(&placed), "order committed");
     assert_eq!(line["order.id"], order_id);

@@ -1,4 +1,4 @@
-//! `vouchsafe search`: objects by id or name, and orders by reference.
+//! `vouchsafe search`: objects by id or name, and orders by reference or trace ID.
 
 use vouchsafe_wire::operator::monitoring::SEARCH;
 use vouchsafe_wire::operator::search::SearchQuery;

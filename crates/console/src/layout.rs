@@ -91,7 +91,7 @@ pub(crate) fn render(viewer: &Viewer, path: &str, title: &str, content: &Markup)
                     a.home href="/" { "Vouchsafe" }
                     span class={ "environment " (viewer.environment) } { (viewer.environment) }
                     form.search role="search" action="/search" {
-                        input type="search" name="q" aria-label="ID, name or reference" placeholder="ID, name or reference" aria-keyshortcuts="/"
+                        input type="search" name="q" aria-label="ID, name, reference or trace" placeholder="ID, name, reference or trace" aria-keyshortcuts="/"
                             autocomplete="off" spellcheck="false";
                     }
                     span.zone title="Point at a time to see it in the time of your browser" { "Times in UTC" }

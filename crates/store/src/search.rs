@@ -1,10 +1,12 @@
-//! Search by the beginning of an id, by a part of a name, or by an order's reference.
+//! Search by the beginning of an id, by a part of a name, or by an order's reference or trace.
 //!
 //! An id takes one index probe in the table of its kind. The keys of orders and ledger entries begin with the
-//! partner: they take one probe per partner, like the operators' order list. Names are compared in the small
-//! tables of partners, operators and the catalogue. No statement reads a table of codes.
+//! partner: they take one probe per partner, like the operators' order list. A trace ID takes a pass over the
+//! Bloom filters of all orders, 3 bytes an order, and the pages since the last visit of autovacuum. Names are
+//! compared in the small tables of partners, operators and the catalogue. No statement reads a table of
+//! codes.
 
-use sqlx::PgPool;
+use sqlx::{Executor as _, PgPool};
 use uuid::Uuid;
 use vouchsafe_database::boxed;
 use vouchsafe_database::error::StoreError;
@@ -13,6 +15,7 @@ use vouchsafe_domain::ids::{
     ChangeRequestId, CredentialId, DeliveryId, DriftId, OrderId, PartnerId, PayoutId, TransactionId,
     VoucherId, WebhookId,
 };
+use vouchsafe_domain::order::trace::parse_trace_id;
 use vouchsafe_domain::search::{ObjectKind, SearchResult};
 
 use vouchsafe_database::database::Database;
@@ -50,7 +53,7 @@ fn id_range(text: &str, prefix: &str) -> Option<(Uuid, Uuid)> {
 
 impl Search {
     /// Finds up to `limit` objects: those whose id begins with this text, newest first, or those with this
-    /// text in their name; then orders with this reference, newest first.
+    /// text in their name; then orders with this trace ID or reference, newest first.
     #[boxed]
     pub async fn find(&self, text: String, limit: usize) -> Result<Vec<SearchResult>, StoreError> {
         self.0
@@ -59,8 +62,11 @@ impl Search {
                 if found.is_empty() {
                     found = find_by_name(&pool, &text, limit).await?;
                 }
+                if let Some(trace_id) = parse_trace_id(&text) {
+                    found.extend(find_orders_by_trace(&pool, trace_id, to_bigint(limit)).await?);
+                }
                 let rest = limit.saturating_sub(found.len());
-                found.extend(find_orders_by_reference(&pool, text, rest).await?);
+                found.extend(find_orders_by_reference(&pool, text, to_bigint(rest)).await?);
                 Ok(found)
             })
             .await
@@ -184,26 +190,17 @@ async fn find_by_id(pool: &PgPool, text: &str, limit: usize) -> Result<Vec<Searc
 async fn find_by_name(pool: &PgPool, text: &str, limit: usize) -> Result<Vec<SearchResult>, sqlx::Error> {
     sqlx::query!(
         r#"SELECT kind AS "kind!: ObjectKind", id AS "id!", label AS "label!", partner_id AS "partner_id?: PartnerId"
-             FROM (SELECT 'partner', 'ptn_' || replace(partner_id::text, '-', ''), name, partner_id, 1
-                     FROM partners
-                    WHERE strpos(lower(name), lower($1)) > 0
+             FROM (SELECT 'partner', 'ptn_' || replace(partner_id::text, '-', ''), name, partner_id, 1, name FROM partners
                     UNION ALL
-                   SELECT 'product', product_id, name, NULL, 2
-                     FROM products
-                    WHERE strpos(lower(product_id || ' ' || name), lower($1)) > 0
+                   SELECT 'product', product_id, name, NULL, 2, product_id || ' ' || name FROM products
                     UNION ALL
-                   SELECT 'vendor', vendor_id, adapter, NULL, 3
-                     FROM vendors
-                    WHERE strpos(vendor_id, lower($1)) > 0
+                   SELECT 'vendor', vendor_id, adapter, NULL, 3, vendor_id FROM vendors
                     UNION ALL
-                   SELECT 'category', category_id, name, NULL, 4
-                     FROM categories
-                    WHERE strpos(lower(category_id || ' ' || name), lower($1)) > 0
+                   SELECT 'category', category_id, name, NULL, 4, category_id || ' ' || name FROM categories
                     UNION ALL
-                   SELECT 'operator', name, role, NULL, 5
-                     FROM operators
-                    WHERE strpos(name, lower($1)) > 0
-                  ) AS o (kind, id, label, partner_id, position)
+                   SELECT 'operator', name, role, NULL, 5, name FROM operators
+                  ) AS o (kind, id, label, partner_id, position, searched)
+            WHERE strpos(lower(searched), lower($1)) > 0
             ORDER BY id <> $1, position, lower(label), id
             LIMIT $2"#,
         text,
@@ -220,35 +217,59 @@ async fn find_by_name(pool: &PgPool, text: &str, limit: usize) -> Result<Vec<Sea
     .await
 }
 
+/// A statement that selects partner, id and status of orders.
+macro_rules! find_orders {
+    ($pool:expr, $sql:literal, $($value:expr),+) => {
+        sqlx::query!(
+            r#"SELECT partner_id AS "partner_id: PartnerId", order_id AS "order_id: OrderId", status FROM ("#
+                + $sql
+                + ") AS o ORDER BY order_id DESC LIMIT $2",
+            $($value),+
+        )
+        .map(|row| SearchResult {
+            kind: ObjectKind::Order,
+            id: row.order_id.to_string(),
+            partner_id: Some(row.partner_id),
+            order_id: Some(row.order_id),
+            label: Some(row.status),
+        })
+        .fetch_all($pool)
+        .await
+    };
+}
+
 async fn find_orders_by_reference(
     pool: &PgPool,
     reference: String,
-    limit: usize,
+    limit: i64,
 ) -> Result<Vec<SearchResult>, sqlx::Error> {
-    sqlx::query!(
-        r#"SELECT o.partner_id AS "partner_id: PartnerId", o.order_id AS "order_id: OrderId", o.status
-             FROM partners AS p
-            CROSS JOIN LATERAL (
-                  SELECT *
-                    FROM orders AS o
-                   WHERE o.partner_id = p.partner_id AND o.reference = $1
-                   ORDER BY o.order_id DESC
-                   LIMIT $2
-                 ) AS o
-            ORDER BY o.order_id DESC
-            LIMIT $2"#,
+    find_orders!(
+        pool,
+        "SELECT o.partner_id, o.order_id, o.status
+           FROM partners AS p
+          CROSS JOIN LATERAL (
+                SELECT * FROM orders AS o WHERE o.partner_id = p.partner_id AND o.reference = $1
+                 ORDER BY o.order_id DESC LIMIT $2
+               ) AS o",
         reference,
-        to_bigint(limit),
+        limit
     )
-    .map(|row| SearchResult {
-        kind: ObjectKind::Order,
-        id: row.order_id.to_string(),
-        partner_id: Some(row.partner_id),
-        order_id: Some(row.order_id),
-        label: Some(row.status),
-    })
-    .fetch_all(pool)
-    .await
+}
+
+async fn find_orders_by_trace(
+    pool: &PgPool,
+    trace_id: Uuid,
+    limit: i64,
+) -> Result<Vec<SearchResult>, sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    // The planner assumes that a search for a random value reads every range of pages.
+    transaction.execute("SET LOCAL enable_seqscan = off").await?;
+    find_orders!(
+        &mut *transaction,
+        "SELECT partner_id, order_id, status FROM orders WHERE substring(trace FROM 1 FOR 16) = $1",
+        trace_id.as_bytes(),
+        limit
+    )
 }
 
 #[cfg(test)]

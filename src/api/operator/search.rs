@@ -1,4 +1,4 @@
-//! `GET /search`: objects by id, and orders by reference.
+//! `GET /search`: objects by id, and orders by reference or trace ID.
 
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::search::MAX_RESULTS;

@@ -40,10 +40,11 @@ const INSERT_ORDERS: &str = "
           ) AS t;
     INSERT INTO partners (partner_id, name, allowlist) VALUES ($partner::uuid, 'A partner', '{}');
     INSERT INTO orders (partner_id, order_id, status, currency, total, closed, last_sequence, reference, lines, timeline,
-                        created_at, updated_at)
+                        created_at, updated_at, trace)
     SELECT $partner::uuid, order_id, status, currency, 100, i > 20000 OR $count < 20000, 1, 'po-' || i,
            '[{\"p\":\"gift\",\"d\":100,\"u\":100,\"q\":1,\"a\":1}]', '[]', at,
-           CASE status WHEN 'REFUNDED' THEN at + interval '1 day' ELSE at END
+           CASE status WHEN 'REFUNDED' THEN at + interval '1 day' ELSE at END,
+           decode(md5('trace-' || i) || repeat('0', 24), 'hex')
       FROM placed;
     INSERT INTO stock (stock_id, chunk_id, code_id) SELECT i + $base, 1, i + $base FROM placed;
     INSERT INTO allocations (stock_id, voucher_id, partner_id, order_id, line)
@@ -136,7 +137,7 @@ impl ListFixture {
     }
 
     /// Runs a read; returns its result and the number of rows that the server read for it.
-    async fn count_rows_read<T>(
+    pub(super) async fn count_rows_read<T>(
         &self,
         read: impl Future<Output = Result<Vec<T>, StoreError>>,
     ) -> (Vec<T>, f64) {

@@ -9,8 +9,12 @@ use super::filled::{ListFixture, partner};
 
 pub(super) async fn check_search(lists: &ListFixture) {
     // As autovacuum does when a range of pages is full.
-    let summarize = "SELECT brin_summarize_new_values('allocations_by_voucher')";
-    lists.subject.pool().execute(summarize).await.unwrap();
+    for summarize in [
+        "SELECT brin_summarize_new_values('allocations_by_voucher')",
+        "SELECT brin_summarize_new_values('orders_by_trace')",
+    ] {
+        lists.subject.pool().execute(summarize).await.unwrap();
+    }
     // The order, its debit and its voucher have the same 16 bytes in the fixture.
     let first = "SELECT order_id FROM orders WHERE reference = 'po-1' AND partner_id = $1";
     let first: Uuid = sqlx::query_scalar(first)
@@ -19,6 +23,10 @@ pub(super) async fn check_search(lists: &ListFixture) {
         .await
         .unwrap();
     let voucher = VoucherId::from_uuid(first).to_string();
+    let trace: String = sqlx::query_scalar("SELECT md5('trace-77')")
+        .fetch_one(lists.subject.pool())
+        .await
+        .unwrap();
     for (text, count) in [
         (OrderId::from_uuid(first).to_string(), 1),
         (TransactionId::from_uuid(first).to_string(), 1),
@@ -44,5 +52,14 @@ pub(super) async fn check_search(lists: &ListFixture) {
         .await;
     let drop_index = "DROP INDEX allocations_by_voucher";
     let found = lists.store.search.find(voucher, 21);
+    lists.assert_reads_many_rows_without(drop_index, found).await;
+    // Three partners have an order with this trace: each is in a range of 16 pages.
+    let (found, rows) = lists
+        .count_rows_read(lists.store.search.find(trace.clone(), 21))
+        .await;
+    assert_eq!(found.len(), 3);
+    assert!(rows < 6_000.0, "read {rows} rows for a trace");
+    let drop_index = "DROP INDEX orders_by_trace";
+    let found = lists.store.search.find(trace, 21);
     lists.assert_reads_many_rows_without(drop_index, found).await;
 }

@@ -12,7 +12,7 @@ use crate::openapi::Operation;
 pub(super) fn monitoring() -> [Operation; monitoring::OPERATIONS.len()] {
     [
         describe(monitoring::SEARCH, "The object of any kind with the ID, or up to 20 orders with the \
-            reference, newest first. Names and codes are not searched.")
+            trace ID or the reference, newest first. Names and codes are not searched.")
             .query()
             .ok("The objects found.", json!({ "data": [{
                 "kind": "order", "id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",

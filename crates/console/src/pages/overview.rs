@@ -270,7 +270,7 @@ pub(super) static PAGES: [Page; 5] = [
         "/search",
         "Search",
         List::of(monitoring::SEARCH)
-            .filters(&[filter("q", "ID, name, or reference of an order")])
+            .filters(&[filter("q", "ID, name, or reference or trace ID of an order")])
             .search(),
     ),
 ];

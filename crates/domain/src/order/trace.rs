@@ -59,6 +59,21 @@ impl OrderTrace {
     }
 }
 
+/// Parses a trace ID: 32 hexadecimal digits, alone or in a W3C `traceparent`.
+#[must_use]
+pub fn parse_trace_id(text: &str) -> Option<Uuid> {
+    let parts: Vec<&str> = text.split('-').collect();
+    let (trace_id, others) = match *parts {
+        [trace_id] => (trace_id, None),
+        [version, trace_id, span_id, flags] => (trace_id, Some([(version, 2), (span_id, 16), (flags, 2)])),
+        _ => return None,
+    };
+    let is_hex =
+        |(part, digits): (&str, usize)| part.len() == digits && part.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_trace = is_hex((trace_id, 32)) && others.is_none_or(|others| others.into_iter().all(is_hex));
+    is_trace.then(|| Uuid::try_parse(trace_id).ok()).flatten()
+}
+
 /// Microseconds; at most 35 minutes.
 #[must_use]
 pub fn to_micros(duration: Duration) -> i32 {
@@ -81,6 +96,25 @@ mod tests {
         assert_eq!(OrderTrace::from_bytes(&bytes), Some(trace));
         for wrong in [&[][..], &bytes[..27], &[bytes.as_slice(), &[0]].concat()] {
             assert_eq!(OrderTrace::from_bytes(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn trace_id_is_parsed_alone_and_in_a_traceparent() {
+        let id = "4bf92f3577b34da6a3ce929d0e0e4736";
+        let expected = Uuid::try_parse(id).ok();
+        for text in [id, &id.to_uppercase(), &format!("00-{id}-00f067aa0ba902b7-01")] {
+            assert_eq!(parse_trace_id(text), expected, "{text}");
+        }
+        for text in [
+            "",
+            &id[1..],
+            &format!("00-{id}"),
+            &format!("00-{id}-00f067aa0ba902b7-0g"),
+            &format!("00-{id}-00f067aa0ba902b7-01-"),
+            "4bf92f35-77b3-4da6-a3ce-929d0e0e4736",
+        ] {
+            assert_eq!(parse_trace_id(text), None, "{text}");
         }
     }
 }

@@ -29,7 +29,7 @@ pub const ACTOR_SUM_COLUMNS: [Column; 6] = [
 operations! {
     OperatorAccess;
     SEARCH: Operation<SearchQuery, SearchResults> =
-        get("/search", Role::Viewer, "search", "Find objects by ID, name or reference")
+        get("/search", Role::Viewer, "search", "Find objects by ID, name, reference or trace ID")
             .table_columns(&[
                 col("Kind", "kind"),
                 col("ID", "id"),

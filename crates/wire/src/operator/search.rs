@@ -15,7 +15,8 @@ use crate::page::is_storable_text;
 #[into_params(parameter_in = Query)]
 pub struct SearchQuery {
     /// ID of an object or its first digits, at least four of them; a part of the name of a partner, product,
-    /// category, vendor or operator; or reference of an order.
+    /// category, vendor or operator; or reference of an order, or the trace ID of the request that placed it,
+    /// also in a whole `traceparent`.
     #[param(value_type = FilterText, inline, example = "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f")]
     #[arg(value_name = "ID_OR_NAME")]
     pub q: SearchText,
@@ -59,7 +60,7 @@ impl From<SearchText> for String {
 #[derive(Serialize, ToSchema)]
 pub struct SearchResults {
     /// Objects whose ID begins with the text, newest first, or objects with the text in their name; then
-    /// orders with the reference, newest first.
+    /// orders with the trace ID or the reference, newest first.
     data: Vec<SearchResult>,
     /// Whether there are more.
     has_more: bool,
