@@ -14,13 +14,13 @@ use vouchsafe_domain::order::Order;
 use vouchsafe_domain::order::filter::OrderFilter;
 use vouchsafe_store::StoreError;
 use vouchsafe_wire::filter::{ListFilter, NoFilter};
-use vouchsafe_wire::page::{PageEntries, PageRequest};
+use vouchsafe_wire::page::{ListPurpose, PageEntries, PageRequest};
 use vouchsafe_wire::query;
 
 use super::error::{ApiError, ApiResult};
 
-/// Query of the page, in the extensions of a request that reads a list page by page.
-pub(super) struct PageQuery(pub(super) String);
+/// Query of the page and its purpose, in the extensions of a request that reads a list more than once.
+pub(super) struct PageQuery(pub(super) String, pub(super) ListPurpose);
 
 /// Extractor: the requested page of a list, and its filter.
 #[derive(Debug)]
@@ -35,15 +35,15 @@ impl<F: ListFilter> FromRequest for ListRequest<F> {
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let extensions = request.extensions();
-        let of_page = extensions
-            .get::<PageQuery>()
-            .map(|PageQuery(query)| query.as_str());
-        let parsed = PageRequest::parse(request.path(), of_page.unwrap_or(request.query_string()));
-        ready(
-            parsed
-                .map(|(page, filter)| Self { page, filter })
-                .map_err(ApiError::from),
-        )
+        let (query, purpose) = match extensions.get() {
+            Some(PageQuery(query, purpose)) => (query.as_str(), *purpose),
+            None => (request.query_string(), ListPurpose::Page),
+        };
+        let parsed = PageRequest::parse(request.path(), query).map(|(page, filter)| Self {
+            page: page.with_purpose(purpose),
+            filter,
+        });
+        ready(parsed.map_err(ApiError::from))
     }
 }
 
@@ -58,6 +58,15 @@ pub(super) fn list_response<T: Serialize, K: ToString>(
     Ok(HttpResponse::Ok().json(body))
 }
 
+/// # Errors
+/// `VALIDATION_FAILED` for a filter that no index carries without a period.
+pub(super) fn check_bounded(filter: &OrderFilter, now: OffsetDateTime) -> Result<(), ApiError> {
+    match filter.unbounded(now) {
+        Some((parameter, message)) => Err(ApiError::invalid_field(parameter, message)),
+        None => Ok(()),
+    }
+}
+
 /// The response with orders, which may have 1,000 vouchers each.
 pub(super) async fn list_orders(
     page: &PageRequest,
@@ -66,9 +75,7 @@ pub(super) async fn list_orders(
     search: impl AsyncFn(Option<OrderId>, usize) -> Result<Vec<Order>, StoreError>,
     push: impl Fn(&mut PageEntries, &Order) -> Result<bool, ApiError>,
 ) -> ApiResult {
-    if let Some((parameter, message)) = filter.unbounded(now) {
-        return Err(ApiError::invalid_field(parameter, message));
-    }
+    check_bounded(filter, now)?;
     let fetch = async |before, step| Ok(search(before, step).await?);
     let body = page.body_in_steps(fetch, push, |order| order.order_id);
     Ok(HttpResponse::Ok().json(body.await?))

@@ -10,7 +10,8 @@ use serde_json::Value;
 const INTERNAL_TERMS: [&str; 7] = ["contract", "§", "spec part", "[`", "crate::", "`None`", "`Some`"];
 
 /// Optional fields of responses; all others must be `required`.
-const OPTIONAL_FIELDS: [&str; 7] = [
+const OPTIONAL_FIELDS: [&str; 8] = [
+    "count",
     "details",
     "max_quantity",
     "replication_missing",

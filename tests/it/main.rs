@@ -58,6 +58,7 @@ mod killed_deliveries;
 mod killed_operations;
 mod ledger;
 mod list_compression;
+mod list_counts;
 mod list_filters;
 mod lists;
 mod live_feed;

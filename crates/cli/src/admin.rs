@@ -17,7 +17,7 @@ use vouchsafe_wire::filter::NoFilter;
 use vouchsafe_wire::operator::actors::ActorsQuery;
 use vouchsafe_wire::operator::operation::Operation;
 use vouchsafe_wire::operator::search::SearchQuery;
-use vouchsafe_wire::page::PageParameters;
+use vouchsafe_wire::page::{CountParameter, PageParameters};
 use vouchsafe_wire::{operation, query};
 
 use super::client::{ClientCertificate, ErrorResponse, TransportOptions, build_client, parse_url, send};
@@ -85,6 +85,9 @@ pub struct ListArgs<F: Args = NoFilter> {
     #[command(flatten)]
     #[serde(flatten)]
     page: PageParameters,
+    #[command(flatten)]
+    #[serde(flatten)]
+    count: CountParameter,
     #[command(flatten)]
     #[serde(skip)]
     table: TableOptions,

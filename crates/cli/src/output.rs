@@ -79,6 +79,8 @@ struct ListBody {
     data: Vec<OrderedFields>,
     #[serde(default)]
     next_cursor: Option<String>,
+    #[serde(default)]
+    count: Option<u32>,
 }
 
 /// A value that is null.
@@ -218,6 +220,11 @@ pub(super) fn format_list(
     let mut text = format_rows(&list.data, &columns);
     if list.data.is_empty() {
         text.push_str("\n(no entries)");
+    }
+    match list.count {
+        Some(count) => text = format!("{text}\nEntries: {count}"),
+        None if filters.iter().any(|(name, _)| name == "count") => text += "\nEntries: more than 10000",
+        None => {}
     }
     if let Some(cursor) = list.next_cursor {
         // A cursor is bound to the filters: an age such as 1h would be another time now.

@@ -13,7 +13,7 @@ pub(super) struct TableOptions {
     pub(super) columns: Vec<String>,
     /// Print the whole list as CSV, with the names of fields as headings; texts that look like formulas begin
     /// with an apostrophe.
-    #[arg(long, conflicts_with_all = ["limit", "cursor"])]
+    #[arg(long, conflicts_with_all = ["limit", "cursor", "count"])]
     pub(super) csv: bool,
 }
 

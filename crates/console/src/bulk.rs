@@ -6,6 +6,7 @@ use strum::VariantArray as _;
 use vouchsafe_domain::bulk_job::{BulkAction, BulkResult, MAX_OBJECTS};
 use vouchsafe_wire::operator::bulk_jobs::{GET_BULK_JOB, LIST_BULK_ITEMS, bulk_operation};
 use vouchsafe_wire::operator::operation::Route;
+use vouchsafe_wire::page::is_page_parameter;
 
 use crate::api::{AdminApi, Refusal, get};
 use crate::form;
@@ -54,7 +55,7 @@ pub(crate) fn id_field(visit: &Visit<'_>, list: &Route) -> Option<&'static str> 
 /// The form of the check boxes. `query` is that of the list in the API.
 pub(crate) fn choice(visit: &Visit<'_>, list: &Route, query: &str) -> Markup {
     let mut filter = template::pairs(query.as_bytes());
-    filter.retain(|(name, _)| name != "limit" && name != "cursor");
+    filter.retain(|(name, _)| !is_page_parameter(name));
     html! {
         form.filters id=(FORM) action="/bulk-jobs/new" aria-label="Do with many entries" {
             input type="hidden" name="filter" value=(template::query(&filter));

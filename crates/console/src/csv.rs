@@ -3,6 +3,7 @@
 
 use maud::{Markup, html};
 use vouchsafe_wire::operator::OPERATIONS;
+use vouchsafe_wire::page::is_page_parameter;
 
 use crate::template;
 
@@ -24,7 +25,7 @@ pub fn list_of_csv(path: &str) -> Option<&str> {
 pub(crate) fn download_link(target: &str) -> Markup {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let mut filters = template::pairs(query.as_bytes());
-    filters.retain(|(name, _)| name != "limit" && name != "cursor");
+    filters.retain(|(name, _)| !is_page_parameter(name));
     let query = template::query(&filters);
     let separator = if query.is_empty() { "" } else { "?" };
     html! { a href={ (PREFIX) (path) (separator) (query) } download { "Download CSV" } }

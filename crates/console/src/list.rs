@@ -8,6 +8,7 @@ use crate::csv::download_link;
 use crate::form;
 use crate::json::Json;
 use crate::label::get_named;
+use crate::number;
 use crate::page::{Filter, List};
 use crate::table::table;
 use crate::template;
@@ -62,6 +63,7 @@ pub(crate) async fn show(
             @let id_field = bulk::id_field(visit, &list.api.route).filter(|_| !rows.is_empty());
             @if id_field.is_some() { (bulk::choice(visit, &list.api.route, &query)) }
             (table(visit.page.title, list.api.route.columns, rows, "Nothing matches.", id_field, visit.forms_of_rows(list.row_actions)))
+            @if list.api.route.is_list && !rows.is_empty() { (count(visit, &query, &json)) }
             (paging(visit, &query, &json))
             @if list.api.route.is_list && !rows.is_empty() { p.more { (download_link(&target)) } }
         }
@@ -148,6 +150,25 @@ fn filters(visit: &Visit<'_>, filters: &[Filter]) -> Markup {
     }
 }
 
+/// How many entries match. A count may take longer than the page: the page loads first, then its script asks.
+fn count(visit: &Visit<'_>, query: &str, json: &Json) -> Markup {
+    let counted = match json.get("count") {
+        Json::Number(digits) => Some(digits.clone()),
+        _ if visit.parameter("cursor").is_empty() && json.get("next_cursor").text().is_none() => {
+            Some(json.get("data").entries().len().to_string())
+        }
+        _ => None,
+    };
+    let link = format!("{}?{}&count=true", visit.path, query);
+    html! {
+        @match counted {
+            Some(digits) => p.hint #count { (number::format("count", &digits)) @if digits == "1" { " entry" } @else { " entries" } },
+            None if visit.parameter("count") == "true" => p.hint #count { "more than 10,000 entries" },
+            None => p.hint #count hx-get=(link) hx-trigger="load" hx-select="#count" hx-swap="outerHTML" { a href=(link) { "Count" } },
+        }
+    }
+}
+
 /// The pages of the list that the API was asked for with this query: an age keeps its meaning.
 /// Cursors of the pages before this one, which the API does not know.
 const PREVIOUS: &str = "previous";
@@ -160,7 +181,7 @@ const MAX_PREVIOUS: usize = 20;
 
 fn paging(visit: &Visit<'_>, query: &str, json: &Json) -> Markup {
     let mut others = template::pairs(query.as_bytes());
-    others.retain(|(name, _)| name != "cursor" && name != PREVIOUS);
+    others.retain(|(name, _)| !["cursor", "count", PREVIOUS].contains(&name.as_str()));
     let others = template::query(&others);
     let link = |cursor: &str, previous: &[&str]| {
         let parameters = [

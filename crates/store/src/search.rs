@@ -78,12 +78,12 @@ async fn find_by_id(pool: &PgPool, text: &str, limit: usize) -> Result<Vec<Searc
     /// Runs the statement if the text is the beginning of an id of this type. It selects the ids from `$1` to
     /// `$2`, and where it must look at many of them at most `$3`.
     macro_rules! probe {
-        ($range:expr, $kind:ident, $to_text:expr, $sql:literal) => {
+        ($range:expr, $kind:ident, $to_text:expr, $($sql:literal)+) => {
             if let Some((first, last)) = $range {
                 let found = sqlx::query_as!(
                     Found,
                     r#"SELECT partner_id AS "partner_id?: PartnerId", order_id AS "order_id?: OrderId", label AS "label?", uuid AS "uuid!" FROM ("#
-                        + $sql
+                        $(+ $sql)+
                         + ") AS o (partner_id, order_id, label, uuid) ORDER BY uuid DESC LIMIT $3",
                     first,
                     last,
@@ -102,12 +102,20 @@ async fn find_by_id(pool: &PgPool, text: &str, limit: usize) -> Result<Vec<Searc
                     .collect());
             }
         };
-        ($id:ty, $kind:ident, $sql:literal) => {
+        ($id:ty, $kind:ident, $($sql:literal)+) => {
             probe!(
                 id_range(text, <$id>::PREFIX),
                 $kind,
                 |uuid| <$id>::from_uuid(uuid).to_string(),
-                $sql
+                $($sql)+
+            )
+        };
+        // The keys of the table begin with the partner.
+        ($id:ty, $kind:ident, $table:literal, $key:literal, $label:literal) => {
+            probe!($id, $kind,
+                "SELECT o.* FROM partners AS p CROSS JOIN LATERAL (SELECT o.partner_id, o.order_id, o."
+                $label ", o." $key " FROM " $table " AS o WHERE o.partner_id = p.partner_id AND o."
+                $key " BETWEEN $1 AND $2 ORDER BY o." $key " DESC LIMIT $3) AS o"
             )
         };
     }
@@ -126,19 +134,7 @@ async fn find_by_id(pool: &PgPool, text: &str, limit: usize) -> Result<Vec<Searc
         Credential,
         "SELECT partner_id, NULL::uuid, NULL::text, credential_id FROM credentials WHERE credential_id BETWEEN $1 AND $2"
     );
-    probe!(
-        OrderId,
-        Order,
-        "SELECT o.partner_id, o.order_id, o.status, o.order_id
-           FROM partners AS p
-          CROSS JOIN LATERAL (
-                SELECT *
-                  FROM orders AS o
-                 WHERE o.partner_id = p.partner_id AND o.order_id BETWEEN $1 AND $2
-                 ORDER BY o.order_id DESC
-                 LIMIT $3
-               ) AS o"
-    );
+    probe!(OrderId, Order, "orders", "order_id", "status");
     probe!(
         VoucherId,
         Voucher,
@@ -150,19 +146,7 @@ async fn find_by_id(pool: &PgPool, text: &str, limit: usize) -> Result<Vec<Searc
         |uuid: Uuid| uuid.to_string(),
         "SELECT partner_id, order_id, vendor, purchase_id FROM purchases WHERE purchase_id BETWEEN $1 AND $2"
     );
-    probe!(
-        TransactionId,
-        Transaction,
-        "SELECT l.partner_id, l.order_id, l.kind, l.transaction_id
-           FROM partners AS p
-          CROSS JOIN LATERAL (
-                SELECT *
-                  FROM ledger AS l
-                 WHERE l.partner_id = p.partner_id AND l.transaction_id BETWEEN $1 AND $2
-                 ORDER BY l.transaction_id DESC
-                 LIMIT $3
-               ) AS l"
-    );
+    probe!(TransactionId, Transaction, "ledger", "transaction_id", "kind");
     probe!(
         PayoutId,
         Payout,
@@ -191,14 +175,10 @@ async fn find_by_name(pool: &PgPool, text: &str, limit: usize) -> Result<Vec<Sea
     sqlx::query!(
         r#"SELECT kind AS "kind!: ObjectKind", id AS "id!", label AS "label!", partner_id AS "partner_id?: PartnerId"
              FROM (SELECT 'partner', 'ptn_' || replace(partner_id::text, '-', ''), name, partner_id, 1, name FROM partners
-                    UNION ALL
-                   SELECT 'product', product_id, name, NULL, 2, product_id || ' ' || name FROM products
-                    UNION ALL
-                   SELECT 'vendor', vendor_id, adapter, NULL, 3, vendor_id FROM vendors
-                    UNION ALL
-                   SELECT 'category', category_id, name, NULL, 4, category_id || ' ' || name FROM categories
-                    UNION ALL
-                   SELECT 'operator', name, role, NULL, 5, name FROM operators
+                    UNION ALL SELECT 'product', product_id, name, NULL, 2, product_id || ' ' || name FROM products
+                    UNION ALL SELECT 'vendor', vendor_id, adapter, NULL, 3, vendor_id FROM vendors
+                    UNION ALL SELECT 'category', category_id, name, NULL, 4, category_id || ' ' || name FROM categories
+                    UNION ALL SELECT 'operator', name, role, NULL, 5, name FROM operators
                   ) AS o (kind, id, label, partner_id, position, searched)
             WHERE strpos(lower(searched), lower($1)) > 0
             ORDER BY id <> $1, position, lower(label), id
@@ -245,12 +225,9 @@ async fn find_orders_by_reference(
 ) -> Result<Vec<SearchResult>, sqlx::Error> {
     find_orders!(
         pool,
-        "SELECT o.partner_id, o.order_id, o.status
-           FROM partners AS p
-          CROSS JOIN LATERAL (
-                SELECT * FROM orders AS o WHERE o.partner_id = p.partner_id AND o.reference = $1
-                 ORDER BY o.order_id DESC LIMIT $2
-               ) AS o",
+        "SELECT o.* FROM partners AS p CROSS JOIN LATERAL (
+                SELECT partner_id, order_id, status FROM orders AS o
+                 WHERE o.partner_id = p.partner_id AND o.reference = $1 ORDER BY o.order_id DESC LIMIT $2) AS o",
         reference,
         limit
     )

@@ -3,6 +3,8 @@
 //! A cursor holds the key of the last entry of a page and a hash of list and filters, so it is valid for no
 //! other list. It grants no access: handlers take the partner from authentication, never from the cursor.
 
+mod count;
+
 use std::str::FromStr;
 
 use base64::Engine as _;
@@ -21,6 +23,8 @@ use crate::error_code::Code;
 use crate::filter::ListFilter;
 use crate::limit::PageLimit;
 use crate::query;
+
+pub use self::count::{CountParameter, ListPurpose, MAX_COUNT, is_page_parameter};
 
 /// Maximum bytes of a key in a cursor. The longest one lists a sequence number per wallet of a partner (one
 /// per currency).
@@ -83,6 +87,8 @@ pub struct PageBody {
     data: Vec<Box<RawValue>>,
     has_more: bool,
     next_cursor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<Option<usize>>,
 }
 
 /// The serialized entries of a page, up to [`MAX_PAGE_BYTES`].
@@ -115,6 +121,7 @@ pub struct PageRequest {
     limit: usize,
     after: Option<String>,
     filter_hash: [u8; FILTER_HASH_BYTES],
+    purpose: ListPurpose,
 }
 
 impl PageRequest {
@@ -141,8 +148,41 @@ impl PageRequest {
             limit: limit.unwrap_or(usize::MAX),
             after: after.transpose()?,
             filter_hash,
+            purpose: ListPurpose::Page,
         };
         Ok((page, filter))
+    }
+
+    /// The same page for another purpose.
+    #[must_use]
+    pub fn with_purpose(self, purpose: ListPurpose) -> Self {
+        let limit = if purpose == ListPurpose::Count {
+            MAX_COUNT
+        } else {
+            self.limit
+        };
+        Self {
+            limit,
+            purpose,
+            ..self
+        }
+    }
+
+    /// The most entries to count, and one more, if only their count is asked for.
+    #[must_use]
+    pub fn count_limit(&self) -> Option<usize> {
+        (self.purpose == ListPurpose::Count).then_some(MAX_COUNT + 1)
+    }
+
+    /// The response body with a count up to [`Self::count_limit`].
+    #[must_use]
+    pub fn body_of_count(&self, count: usize) -> PageBody {
+        PageBody {
+            data: Vec::new(),
+            has_more: false,
+            next_cursor: None,
+            count: Some(Some(count).filter(|count| *count <= MAX_COUNT)),
+        }
     }
 
     /// Maximum number of entries on the page.
@@ -176,6 +216,9 @@ impl PageRequest {
         mut entries: Vec<T>,
         key: impl Fn(&T) -> String,
     ) -> Result<PageBody, serde_json::Error> {
+        if self.count_limit().is_some() {
+            return Ok(self.body_of_count(entries.len()));
+        }
         let has_more = entries.len() > self.limit;
         entries.truncate(self.limit);
         self.body_of_part(&entries, has_more, |entries| entries.last().map(key))
@@ -192,6 +235,9 @@ impl PageRequest {
         mut has_more: bool,
         key: impl FnOnce(&[T]) -> Option<String>,
     ) -> Result<PageBody, serde_json::Error> {
+        if self.count_limit().is_some() {
+            return Ok(self.body_of_count(entries.len() + usize::from(has_more)));
+        }
         let mut page = PageEntries::default();
         for entry in entries {
             if !page.push(entry)? {
@@ -251,6 +297,9 @@ impl PageRequest {
         entries: &[T],
         next: Option<impl ToString>,
     ) -> Result<PageBody, serde_json::Error> {
+        if self.count_limit().is_some() {
+            return Ok(self.body_of_count(entries.len() + usize::from(next.is_some())));
+        }
         let data = entries.iter().map(to_raw_value).collect::<Result<_, _>>()?;
         Ok(self.body_with_next(data, next.map(|key| key.to_string())))
     }
@@ -260,6 +309,10 @@ impl PageRequest {
             data,
             has_more: next.is_some(),
             next_cursor: next.map(|key| self.encode_cursor(&key)),
+            count: match self.purpose {
+                ListPurpose::CountedPage(count) => Some(count),
+                ListPurpose::Page | ListPurpose::Count => None,
+            },
         }
     }
 

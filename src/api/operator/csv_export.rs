@@ -17,6 +17,7 @@ use tracing::{Instrument as _, Span};
 use vouchsafe_wire::csv::{self, CsvTable};
 use vouchsafe_wire::limit::PageLimit;
 use vouchsafe_wire::operator::operation::Route;
+use vouchsafe_wire::page::{ListPurpose, is_page_parameter};
 use vouchsafe_wire::query;
 
 use crate::api::error::ApiError;
@@ -53,7 +54,9 @@ impl ListReader {
         query.push(("limit".to_owned(), PageLimit::HIGHEST.get().to_string()));
         query.extend(self.cursor.take().map(|cursor| ("cursor".to_owned(), cursor)));
         let query = query::to_string(&query).map_err(|_| ApiError::unavailable().error_response())?;
-        self.request.extensions_mut().insert(PageQuery(query));
+        self.request
+            .extensions_mut()
+            .insert(PageQuery(query, ListPurpose::Page));
         let request = ServiceRequest::from_request(self.request.clone());
         let response = match self.handler.call(request).await {
             Ok(response) => HttpResponse::from(response),
@@ -116,10 +119,7 @@ pub(super) async fn export_list(
 /// The filters of a request, which names no page.
 fn parse_filters(request: &HttpRequest) -> Result<query::Pairs, ApiError> {
     let filters = query::split(request.query_string())?;
-    match filters
-        .iter()
-        .find(|(name, _)| name == "limit" || name == "cursor")
-    {
+    match filters.iter().find(|(name, _)| is_page_parameter(name)) {
         Some((name, _)) => Err(ApiError::invalid_field(
             name,
             "a CSV has the whole list; remove it, or accept application/json",

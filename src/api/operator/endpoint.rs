@@ -10,6 +10,7 @@ use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator;
 use crate::api::operator::csv_export::export_list;
+use crate::api::operator::list_count::count_list;
 
 /// Binds an operation to its handler.
 pub(super) fn bind<Q, R, F, Args>(operation: Operation<Q, R>, handler: F) -> Endpoint
@@ -29,7 +30,7 @@ fn protect(endpoint: Endpoint, operation: &Route) -> Endpoint {
     let endpoint = match operation.method.is_read() {
         true if operation.is_list => {
             let export = from_fn(move |request, next| export_list(operation, request, next));
-            endpoint.map_route(|route| route.wrap(export))
+            endpoint.map_route(|route| route.wrap(from_fn(count_list)).wrap(export))
         }
         true => endpoint,
         false => endpoint.map_route(|route| route.wrap(from_fn(report_unknown_outcome))),

@@ -23,6 +23,7 @@ mod endpoint;
 mod erasure;
 pub(in crate::api) mod inner_api;
 mod line_blocks;
+mod list_count;
 mod metrics;
 mod monitoring;
 mod nodes;

@@ -18,7 +18,7 @@ pub(super) use self::events::list_events;
 pub(super) use self::fulfil::{Fulfilment, fulfil};
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{ApiError, ApiResult};
-use crate::api::list_request::{ListRequest, list_orders};
+use crate::api::list_request::{ListRequest, check_bounded, list_orders};
 use crate::api::operator::OperatorState;
 use crate::api::operator::body::Json;
 use crate::api::operator::endpoint::bind;
@@ -43,6 +43,11 @@ pub(super) fn endpoints() -> [Endpoint; orders::OPERATIONS.len()] {
 /// `GET /orders`.
 async fn list(reports: Reports, ListRequest { page, filter }: ListRequest<OrderSearch>) -> ApiResult {
     let push = |page: &mut PageEntries, order: &Order| Ok(page.push(&order_body(order)?)?);
+    if let Some(limit) = page.count_limit() {
+        check_bounded(&filter.filter, reports.now())?;
+        let count = reports.read(async |store| store.orders.count(filter.clone(), limit).await);
+        return Ok(HttpResponse::Ok().json(page.body_of_count(count.await?)));
+    }
     let search = async |before, step| {
         let orders = reports.read(async |store| store.orders.search(filter.clone(), before, step).await);
         orders.await

@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use vouchsafe_wire::csv::{self, CsvTable};
 use vouchsafe_wire::filter::{ListFilter, filter_parameters};
 use vouchsafe_wire::operation::Page;
-use vouchsafe_wire::page::PageParameters;
+use vouchsafe_wire::page::{CountParameter, PageParameters};
 use vouchsafe_wire::{operation, query};
 
 use super::operation::{Operation, RequestBodySpec};
@@ -116,14 +116,18 @@ impl<Filter: ListFilter, Entry: ToSchema> Description<Filter, Page<Entry>> {
             let line = to_raw_value(&entry).and_then(|entry| table.line(&entry));
             format!("{}\r\n{}\r\n", table.header(), line.unwrap_or_default())
         });
-        let page = OperationResponse::page::<Entry>(description, entry);
-        let page = match csv {
-            Some(example) => page.or_text(csv::MEDIA_TYPE, &example),
-            None => page,
+        let page = OperationResponse::page::<Entry>(description, entry, csv.is_some());
+        let (page, count) = match csv {
+            Some(example) => (
+                page.or_text(csv::MEDIA_TYPE, &example),
+                CountParameter::into_params(|| None),
+            ),
+            None => (page, Vec::new()),
         };
         self.operation
             .list(filter_parameters::<Filter>(), &query::names::<Filter>())
             .query_parameters(PageParameters::of::<Filter>())
+            .query_parameters(count)
             .response(page)
     }
 }

@@ -64,10 +64,14 @@ impl OperationResponse {
         Self::empty(status, description).with_body(BodyFormat::Json(Schemas::response::<T>), example)
     }
 
-    /// A page of a list, with an example entry.
-    pub fn page<T: ToSchema>(description: &'static str, entry: Value) -> Self {
+    /// A page of a list, with an example entry. It `can_count` all entries that match.
+    pub fn page<T: ToSchema>(description: &'static str, entry: Value, can_count: bool) -> Self {
         let example = json!({ "data": [entry], "has_more": false, "next_cursor": null });
-        Self::empty(200, description).with_body(BodyFormat::Json(Schemas::page_of::<T>), example)
+        let schema = match can_count {
+            true => Schemas::counted_page_of::<T>,
+            false => Schemas::page_of::<T>,
+        };
+        Self::empty(200, description).with_body(BodyFormat::Json(schema), example)
     }
 
     /// A response with a text body.

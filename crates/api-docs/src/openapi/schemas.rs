@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{Object, Ref, RefOr, Schema};
+use vouchsafe_wire::page::MAX_COUNT;
 use vouchsafe_wire::schema::make_extensible;
 
 /// Enums of responses that get no new values within v1, so that generated clients have types for them.
@@ -49,9 +50,26 @@ impl Schemas {
 
     /// Adds the schema of a page of a list and returns a reference.
     pub fn page_of<T: ToSchema>(&mut self) -> RefOr<Schema> {
+        self.add_page::<T>(page_schema(&T::name(), reference::<T>()))
+    }
+
+    /// Adds the schema of a page of a list that also counts its entries, and returns a reference.
+    pub fn counted_page_of<T: ToSchema>(&mut self) -> RefOr<Schema> {
+        let mut page = page_schema(&T::name(), reference::<T>());
+        let count = ObjectBuilder::new()
+            .schema_type(SchemaType::from_iter([Type::Integer, Type::Null]))
+            .minimum(Some(0))
+            .maximum(Some(MAX_COUNT))
+            .description(Some(
+                "Entries of the list that match the filters, only with `count=true`. Null if there are more than 10,000.",
+            ));
+        page.properties.insert("count".to_owned(), count.into());
+        self.add_page::<T>(page)
+    }
+
+    fn add_page<T: ToSchema>(&mut self, page: Object) -> RefOr<Schema> {
         self.collect::<T>();
         let name = format!("{}List", T::name());
-        let page = page_schema(&T::name(), reference::<T>());
         self.named.insert(name.clone(), page.into());
         Ref::from_schema_name(name).into()
     }

@@ -112,7 +112,8 @@ change request, which another operator confirms or declines under `/admin/v1/req
 **Numbers.** An integer may be written with a zero fraction: `2.0` is `2`. Other fractions are refused.
 
 **Lists** return `data`, `has_more` and `next_cursor`. Pass `next_cursor` as `cursor`, with the same filters, to get the next \
-page. With `Accept: text/csv` and without `limit` and `cursor` a list is one file with all entries that match the filters: a line of field names and a \
+page. With `count=true` a page has `count`, the entries of the whole list that match the filters, up to 10,000; ask for it only when you show it. \
+With `Accept: text/csv` and without `limit` and `cursor` a list is one file with all entries that match the filters: a line of field names and a \
 line for each entry, in UTF-8. A text that a spreadsheet would calculate begins with an apostrophe. A response whose connection ends early is incomplete: send \
 the request again.
 

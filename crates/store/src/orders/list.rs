@@ -40,6 +40,24 @@ impl Orders {
             .run(move |pool| async move { list(&pool, &search, before, limit).await })
             .await
     }
+
+    /// Counts the orders of a search up to `limit`.
+    #[boxed]
+    pub async fn count(&self, search: OrderSearch, limit: usize) -> Result<usize, StoreError> {
+        self.0
+            .run(move |pool| async move {
+                let mut query = QueryBuilder::new("SELECT count(*) FROM (SELECT");
+                push_found(&mut query, &search, None, limit);
+                query.push(" LIMIT ").push_bind(to_bigint(limit)).push(") AS c");
+                let count: i64 = query
+                    .build_query_scalar()
+                    .persistent(false)
+                    .fetch_one(&pool)
+                    .await?;
+                Ok(usize::try_from(count).unwrap_or_default())
+            })
+            .await
+    }
 }
 
 /// Not prepared persistently: the best index depends on the filter values.
@@ -50,7 +68,27 @@ async fn list(
     limit: usize,
 ) -> Result<Vec<Order>, sqlx::Error> {
     let mut query = start_order_query();
-    query.push("SELECT c.* FROM ");
+    query.push("SELECT c.*");
+    push_found(&mut query, search, before, limit);
+    query
+        .push(" ORDER BY c.order_id DESC LIMIT ")
+        .push_bind(to_bigint(limit));
+    let found: Vec<OrderRow> = finish_order_query(&mut query)
+        .build_query_as()
+        .persistent(false)
+        .fetch_all(pool)
+        .await?;
+    found.into_iter().map(Order::try_from).collect()
+}
+
+/// The orders `c` of a search, up to `limit` per partner.
+fn push_found(
+    query: &mut QueryBuilder<Postgres>,
+    search: &OrderSearch,
+    before: Option<OrderId>,
+    limit: usize,
+) {
+    query.push(" FROM ");
     match search.partner_id {
         None => query.push("partners"),
         Some(partner_id) => query
@@ -64,7 +102,7 @@ async fn list(
             query.push(" UNION ALL ");
         }
         query.push("(SELECT * FROM orders AS o WHERE o.partner_id = p.partner_id");
-        restrict(&mut query, search, part);
+        restrict(query, search, part);
         if let Some(before) = before {
             query.push(" AND o.order_id < ").push_bind(before);
         }
@@ -73,15 +111,7 @@ async fn list(
             .push_bind(to_bigint(limit))
             .push(")");
     }
-    query
-        .push(") AS c ORDER BY c.order_id DESC LIMIT ")
-        .push_bind(to_bigint(limit));
-    let found: Vec<OrderRow> = finish_order_query(&mut query)
-        .build_query_as()
-        .persistent(false)
-        .fetch_all(pool)
-        .await?;
-    found.into_iter().map(Order::try_from).collect()
+    query.push(") AS c");
 }
 
 /// A part of a list that one index carries.

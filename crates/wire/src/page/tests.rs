@@ -229,3 +229,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn count_is_exact_up_to_10000_and_null_above() {
+    let counting = || read("").unwrap().with_purpose(ListPurpose::Count);
+    assert_eq!(counting().fetch_limit(), 10_001);
+    assert_eq!(counting().count_limit(), Some(10_001));
+    for (entries, count) in [(0, json!(0)), (10_000, json!(10_000)), (10_001, Value::Null)] {
+        let counted = counting().body(vec![1; entries], ToString::to_string).unwrap();
+        let body = serde_json::to_value(&counted).unwrap();
+        assert_eq!((&body["data"], &body["count"]), (&json!([]), &count), "{entries}");
+        let page = read("limit=1")
+            .unwrap()
+            .with_purpose(ListPurpose::CountedPage((entries <= 10_000).then_some(entries)));
+        let body = serde_json::to_value(page.body(vec![1], ToString::to_string).unwrap()).unwrap();
+        assert_eq!((&body["data"], body.get("count")), (&json!([1]), Some(&count)));
+    }
+    let page = read("").unwrap();
+    assert_eq!(page.count_limit(), None);
+    let body = serde_json::to_value(page.body(vec![1], ToString::to_string).unwrap()).unwrap();
+    assert_eq!(body.get("count"), None);
+}
