@@ -160,6 +160,14 @@ async function useKeyboard(browser, token, order) {
   report("keyboard", await browser.complaints());
 }
 
+// A list asks for its count once it is loaded.
+async function count(browser, token) {
+  await signIn(browser, token);
+  await browser.open(`${env.ADMIN_URL}/audit?limit=1`);
+  await browser.wait("return /^[0-9,]+ entries$/.test(document.querySelector('#count')?.innerText)");
+  report("count", await browser.complaints());
+}
+
 const ROWS = `tbody[sse-swap="actors.data"]`;
 const MARK = `document.querySelector('${ROWS}').rows[0].dataset.seen = "yes"`;
 const IS_REPLACED = "return !document.querySelector('[data-seen]')";
@@ -237,6 +245,7 @@ try {
   }
   await watch(browser, tokens.admin);
   await importFile(browser, product);
+  await count(browser, tokens.admin);
   await useKeyboard(browser, tokens.admin, order);
   await decide(browser, order, tokens);
 } finally {
