@@ -37,7 +37,7 @@ BEGIN
         operator_tokens, operator_sessions, operator_sign_in_links, operator_identities,
         allocations, stock_demands, stock_sold, order_demands, -- a rejected order's allocations are removed
         rate_limit_usage, partner_usage, order_totals, idempotency_keys, webhooks, webhook_progress, deliveries,
-        traffic_minutes, sales_days,
+        traffic_minutes, sales_days, webhook_hours,
         vendor_records, reconciled_orders, reconciled_partners, reconciled_batches, drifts
     TO vouchsafe_service;
 

@@ -244,6 +244,11 @@ async fn purge(service: &JobState) -> Infallible {
         )
         .await;
         attempt(
+            "cannot remove old hours of webhook endpoints",
+            service.store.webhook_health.remove_old(),
+        )
+        .await;
+        attempt(
             "cannot maintain the log of delivery attempts",
             maintain_attempt_log(service),
         )

@@ -15,7 +15,7 @@ use vouchsafe_domain::event_kind::EventKind;
 use vouchsafe_domain::ids::{AttemptId, DeliveryId, PartnerId, WebhookId};
 use vouchsafe_domain::period::Period;
 use vouchsafe_simulation::build::{event_bundle, numbered_order_id};
-use vouchsafe_store::{PartitionChanges, PgStore};
+use vouchsafe_store::{PartitionChanges, PgStore, WebhookHours};
 use vouchsafe_test_harness::{Database, WAIT_TIMEOUT, eventually};
 use vouchsafe_verify as verify;
 
@@ -87,6 +87,13 @@ async fn list(store: &PgStore, filter: AttemptFilter) -> Vec<LoggedAttempt> {
         .unwrap()
 }
 
+fn counts(hours: &[WebhookHours]) -> Vec<(OffsetDateTime, i64, i64)> {
+    hours
+        .iter()
+        .map(|hour| (hour.at, hour.delivered, hour.failed))
+        .collect()
+}
+
 async fn count_partitions(database: &Database) -> i64 {
     let count = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'delivery_attempts'::regclass";
     sqlx::query_scalar(count)
@@ -118,6 +125,24 @@ async fn attempts_are_filtered_and_paged_newest_first() {
             .unwrap();
     }
     assert_eq!(count_partitions(&database).await, 2);
+    let hours = |step| {
+        store
+            .webhook_health
+            .list(webhook(1), minute(59), NOON + Duration::days(3), step)
+    };
+    let expected = [(NOON, 2, 1), (NOON + Duration::days(2), 1, 0)];
+    assert_eq!(
+        counts(&hours(1).await.unwrap()),
+        expected,
+        "from the beginning of its hour, each attempt once"
+    );
+    assert_eq!(
+        counts(&hours(72).await.unwrap())
+            .iter()
+            .map(|(_, delivered, failed)| delivered + failed)
+            .sum::<i64>(),
+        4
+    );
     let delivery = DeliveryId::from_uuid(uuid::Uuid::from_u128(5));
     let row = "
         INSERT INTO deliveries (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, next_at, give_up_at, event_at)
@@ -246,6 +271,13 @@ async fn old_partitions_are_dropped_by_one_node_and_never_wait_for_a_reader() {
     let (one, other) = tokio::join!(maintain(), maintain());
     let dropped = one.unwrap().dropped + other.unwrap().dropped;
     assert_eq!(dropped, 1, "two nodes drop a partition once");
+    store.webhook_health.remove_old().await.unwrap();
+    let hours = store
+        .webhook_health
+        .list(webhook(1), at(40), at(-1), 1)
+        .await
+        .unwrap();
+    assert_eq!(counts(&hours), [(at(29), 1, 0), (at(0), 1, 0)]);
     let kept: Vec<_> = list(&store, AttemptFilter::default())
         .await
         .iter()

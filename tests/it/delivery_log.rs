@@ -91,6 +91,25 @@ async fn each_attempt_is_listed_for_its_partner_and_operators_only() {
     let seen = operator.get(&format!("/admin/v1{path}")).await;
     assert_eq!(seen["data"], json!(attempts), "operators see the same");
 
+    let health = format!(
+        "/admin/v1/webhooks/{}/health",
+        webhook["webhook_id"].as_str().unwrap()
+    );
+    let health = operator.get(&format!("{health}?from=2026-01-01T00:00:00Z")).await;
+    let sum = |name: &str| {
+        health["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|hour| hour[name].as_i64().unwrap())
+            .sum::<i64>()
+    };
+    assert_eq!(
+        (sum("delivered"), sum("failed"), &health["step_s"]),
+        (3, 1, &json!(7_200)),
+        "{health}"
+    );
+
     let mut other = operator.add_partner("1").await;
     expect_error(&other.get(&path).await, 404, "WEBHOOK_NOT_FOUND");
     expect_error(

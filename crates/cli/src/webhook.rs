@@ -6,8 +6,8 @@ use vouchsafe_domain::delivery::view::DeliveryFilter;
 use vouchsafe_domain::period::Period;
 use vouchsafe_domain::webhook::WebhookFilter;
 use vouchsafe_wire::operator::webhooks::{
-    ENABLE_WEBHOOK, GET_DELIVERY, GET_WEBHOOK, LIST_DELIVERIES, LIST_WEBHOOK_DELIVERIES, LIST_WEBHOOKS,
-    REPLAY_DELIVERY, REPLAY_WEBHOOK, RETRY_WEBHOOK,
+    ENABLE_WEBHOOK, GET_DELIVERY, GET_WEBHOOK, GET_WEBHOOK_HEALTH, LIST_DELIVERIES, LIST_WEBHOOK_DELIVERIES,
+    LIST_WEBHOOKS, REPLAY_DELIVERY, REPLAY_WEBHOOK, RETRY_WEBHOOK,
 };
 
 use super::admin::{AdminClient, ListArgs};
@@ -44,6 +44,15 @@ pub enum Action {
         #[command(flatten)]
         list: ListArgs<AttemptFilter>,
     },
+    /// Show the attempts to deliver to an endpoint by hour, of the last seven days or
+    /// of a range of the last 30.
+    #[command(after_help = examples!["vouchsafe webhook health WEBHOOK_ID --since 30d"])]
+    Health {
+        #[command(flatten)]
+        webhook: WebhookRef,
+        #[command(flatten)]
+        period: Period,
+    },
     /// List deliveries that failed, wait or were replayed, newest first, with the last response or fault;
     /// --json includes all attempts.
     #[command(after_help = examples![
@@ -71,6 +80,7 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
     match action {
         Action::List(args) => admin.list(LIST_WEBHOOKS, &args).await,
         Action::Attempts { webhook, list } => admin.list(webhook.at(LIST_WEBHOOK_DELIVERIES), &list).await,
+        Action::Health { webhook, period } => admin.list(webhook.at(GET_WEBHOOK_HEALTH), &period).await,
         Action::Deliveries(args) => admin.list(LIST_DELIVERIES, &args).await,
         Action::Show(webhook) => admin.run(webhook.at(GET_WEBHOOK)).await,
         Action::Delivery(delivery) => admin.run(delivery.at(GET_DELIVERY)).await,

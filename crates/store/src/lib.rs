@@ -47,7 +47,6 @@ mod reserved_stock;
 mod revocation;
 mod rotation;
 mod sandbox_clocks;
-mod search;
 mod service_role;
 mod shared_limits;
 mod stock;
@@ -104,7 +103,6 @@ pub use replica::{MAX_REPLICA_LAG, Replica};
 pub use reserved_stock::Reservations;
 pub use rotation::{RotationOutcome, RotationRequest, RotationResult};
 pub use sandbox_clocks::{AdvancedClock, SandboxClockStore};
-pub use search::Search;
 pub use shared_limits::SharedLimits;
 pub use stock::{
     CodeMatch, ExpiryBatch, ImportBatch, ImportOutcome, ImportSummary, ImportTarget, NewStockIds, NewVoucher,
@@ -126,6 +124,8 @@ pub use vouchsafe_database::servers::Servers;
 pub use vouchsafe_operators::bulk_jobs;
 pub use vouchsafe_operators::grants::Grants;
 pub use vouchsafe_operators::{self as operators, Operators};
-pub use vouchsafe_traffic::{PeriodCounts, SalesRow, Traffic, TrafficRow};
+pub use vouchsafe_reports::{
+    PeriodCounts, SalesRow, Search, Traffic, TrafficRow, WebhookHealth, WebhookHours,
+};
 pub use waiting_orders::{PgSkuLocks, WaitingOrders};
 pub use webhooks::{MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest, WebhookSecretRotation, Webhooks};

@@ -10,8 +10,8 @@ use vouchsafe_database::servers::Servers;
 use vouchsafe_operators::Operators;
 use vouchsafe_operators::bulk_jobs::BulkJobs;
 use vouchsafe_operators::grants::Grants;
+use vouchsafe_reports::{Search, Traffic, WebhookHealth};
 use vouchsafe_security::environment::Environment;
-use vouchsafe_traffic::Traffic;
 
 use super::categories::Categories;
 use super::certification::Observations;
@@ -34,7 +34,6 @@ use super::reconciliation::{Drifts, Reconciliations};
 use super::reencryption::Reencryptions;
 use super::reserved_stock::Reservations;
 use super::sandbox_clocks::SandboxClockStore;
-use super::search::Search;
 use super::stock::Stock;
 use super::transactions::Transactions;
 use super::vendors::VendorConfigs;
@@ -74,6 +73,7 @@ pub struct PgStore {
     pub search: Search,
     pub stock: Stock,
     pub traffic: Traffic,
+    pub webhook_health: WebhookHealth,
     pub transactions: Transactions,
     pub vendors: VendorConfigs,
     pub waiting_orders: WaitingOrders,
@@ -140,9 +140,10 @@ impl PgStore {
             reservations: Reservations(database.clone()),
             responses: StoredResponses(database.clone()),
             sandbox_clocks: SandboxClockStore(database.clone()),
-            search: Search(database.clone()),
+            search: Search::new(database.clone()),
             stock: Stock(database.clone()),
             traffic: Traffic::new(database.clone()),
+            webhook_health: WebhookHealth::new(database.clone()),
             transactions: Transactions(database.clone()),
             vendors: VendorConfigs(database.clone()),
             waiting_orders: WaitingOrders(database.clone()),

@@ -14,6 +14,7 @@ mod catalogue;
 mod certification;
 mod change;
 mod change_requests;
+mod chart_range;
 mod credential_errors;
 mod credential_rotation;
 mod credentials;

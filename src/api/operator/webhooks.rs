@@ -3,20 +3,25 @@
 //! Responses of receivers are shown as far as they are stored. Payloads of events have no codes.
 
 use actix_web::{HttpResponse, web};
+use time::Duration;
 use vouchsafe_domain::delivery::attempt::AttemptFilter;
 use vouchsafe_domain::delivery::view::DeliveryFilter;
 use vouchsafe_domain::ids::{DeliveryId, WebhookId};
+use vouchsafe_domain::period::Period;
 use vouchsafe_domain::webhook::WebhookFilter;
 use vouchsafe_wire::operator::webhooks as operations;
-use vouchsafe_wire::operator::webhooks::{DeliveryWithPayload, WebhookOfPartner};
+use vouchsafe_wire::operator::webhooks::{
+    DeliveryWithPayload, WebhookHealth, WebhookHealthSample, WebhookOfPartner,
+};
 use vouchsafe_wire::partner::webhooks::request::ReplayEventsBody;
 
 use crate::api::endpoint::Endpoint;
 use crate::api::error::ApiResult;
-use crate::api::list_request::{ListRequest, list_response};
+use crate::api::list_request::{ListRequest, ValidatedQuery, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::OperatorState;
 use crate::api::operator::body::Json;
+use crate::api::operator::chart_range::ChartRange;
 use crate::api::operator::endpoint::bind;
 use crate::api::operator::reports::Reports;
 use crate::api::partner::webhooks;
@@ -30,6 +35,7 @@ pub(super) fn endpoints() -> [Endpoint; operations::OPERATIONS.len()] {
         bind(operations::RETRY_WEBHOOK, retry),
         bind(operations::REPLAY_WEBHOOK, replay_events),
         bind(operations::LIST_WEBHOOK_DELIVERIES, list_attempts),
+        bind(operations::GET_WEBHOOK_HEALTH, health),
         bind(operations::LIST_DELIVERIES, list_deliveries),
         bind(operations::GET_DELIVERY, get_delivery),
         bind(operations::REPLAY_DELIVERY, replay),
@@ -115,6 +121,36 @@ async fn list_attempts(
     let webhook = service.store.webhooks.find(None, webhook_id).await?;
     webhook.ok_or_else(WebhookId::not_found)?;
     webhooks::attempts_response(&service.store, webhook_id, &page, filter, service.clock.now()).await
+}
+
+/// Range without `from`.
+const DEFAULT_HEALTH_RANGE: Duration = Duration::days(7);
+
+/// `GET /webhooks/{webhook_id}/health`: attempts by hour.
+async fn health(
+    service: web::Data<OperatorState>,
+    webhook_id: Id<WebhookId>,
+    ValidatedQuery(period): ValidatedQuery<Period>,
+) -> ApiResult {
+    let webhook_id = webhook_id.parse()?;
+    let webhook = service.store.webhooks.find(None, webhook_id).await?;
+    webhook.ok_or_else(WebhookId::not_found)?;
+    let range = ChartRange::new(period, service.clock.now(), Duration::HOUR, DEFAULT_HEALTH_RANGE);
+    let rows = service
+        .store
+        .webhook_health
+        .list(webhook_id, range.from, range.to, range.step);
+    let samples = rows.await?.into_iter().map(|hours| WebhookHealthSample {
+        at: hours.at,
+        delivered: hours.delivered,
+        failed: hours.failed,
+        mean_latency_ms: hours.mean_ms,
+        longest_latency_ms: hours.longest_ms,
+    });
+    Ok(HttpResponse::Ok().json(WebhookHealth {
+        step_s: range.step * 3_600,
+        data: samples.collect(),
+    }))
 }
 
 /// `GET /deliveries`.

@@ -45,6 +45,15 @@ pub(super) fn webhooks() -> [Operation; webhooks::OPERATIONS.len()] {
         )
         .list("Page of attempts.", attempt()),
         describe(
+            webhooks::GET_WEBHOOK_HEALTH,
+            "Attempts by hour of their start, in a range of the last 30 days, by default of the last 7: at most 360 \
+            periods, oldest first. Test events are not counted.",
+        )
+        .query()
+        .ok("The health.", json!({ "step_s": 3600, "data": [{
+            "at": "2026-11-20T12:00:00.000000Z", "delivered": 95, "failed": 5, "mean_latency_ms": 81.5, "longest_latency_ms": 5000,
+        }] })),
+        describe(
             webhooks::LIST_DELIVERIES,
             "Deliveries that failed, wait behind a failed one, or are \
             replayed, newest first, with their attempts. A delivery without failures has no entry.",

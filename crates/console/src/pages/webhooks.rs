@@ -7,8 +7,8 @@ use vouchsafe_wire::operator::webhooks;
 
 use crate::json::Json;
 use crate::page::{
-    Action, FROM, Input, List, Object, Page, Section, Source, TIME_HINT, TO, choice, col, filter, labels,
-    target,
+    Action, Column, FROM, Input, List, Object, Page, Section, Source, TIME_HINT, TO, choice, col, filter,
+    labels, target,
 };
 
 fn is_disabled(webhook: &Json) -> bool {
@@ -23,11 +23,25 @@ fn banner(webhook: &Json) -> &'static str {
     }
 }
 
+/// A chart of the endpoint's hours.
+const fn health(heading: &'static str, columns: &'static [Column]) -> Section {
+    let source = Source::Chart {
+        target: target(webhooks::GET_WEBHOOK_HEALTH),
+        field: "data",
+        is_live: false,
+        page: "/webhooks/{webhook_id}/health",
+        zoom: "",
+    };
+    Section::new(heading, source, columns, "")
+}
+
+const TIME: Column = col("Time", "at");
+
 const REPLAY: Action = Action::new("replay", "Replay", webhooks::REPLAY_DELIVERY)
     .note("Sends the event again. The partner sees the same event ID.")
     .done("The event is sent again.");
 
-pub(super) static PAGES: [Page; 5] = [
+pub(super) static PAGES: [Page; 6] = [
     Page::list("/webhooks", "Webhooks", List::of(webhooks::LIST_WEBHOOKS).filters(&[
                 filter("partner_id", "Partner ID"),
                 choice("status", "Status", labels::<WebhookStatus>),
@@ -56,6 +70,8 @@ pub(super) static PAGES: [Page; 5] = [
                 col("Created", "created_at"),
                 col("Changed", "updated_at"),
             ], &[
+                health("Attempts per hour, 7 days", &[TIME, col("Delivered", "delivered"), col("Failed", "failed")]),
+                health("Duration of attempts (ms), 7 days", &[TIME, col("Mean", "mean_latency_ms"), col("Longest", "longest_latency_ms")]),
                 Section::list("Attempts", target(webhooks::LIST_WEBHOOK_DELIVERIES).query("limit=20"), "/webhooks/{webhook_id}/attempts", "No attempt is logged."),
                 Section::list("Deliveries that failed, wait or were replayed", target(webhooks::LIST_DELIVERIES).query("webhook_id={webhook_id}&limit=20"), "/deliveries?webhook_id={webhook_id}", "No attempt has failed, and none was replayed.").row_actions(&[REPLAY]),
             ]).banner(banner)).actions(&[
@@ -77,6 +93,9 @@ pub(super) static PAGES: [Page; 5] = [
                 .note("Sends every event of the range that the endpoint subscribes to again. The partner sees the same event IDs.")
                 .done("The events are sent again."),
         ]),
+    Page::object("/webhooks/{webhook_id}/health", "Health of an endpoint", Object::of_sections(&[
+                Section::list("Attempts by hour", target(webhooks::GET_WEBHOOK_HEALTH).query("from={from}&to={to}"), "", "No attempt was made in this time."),
+            ])),
     Page::list("/webhooks/{webhook_id}/attempts", "Attempts of", List::of(webhooks::LIST_WEBHOOK_DELIVERIES).filters(&[
                 choice("outcome", "Outcome", labels::<AttemptResult>),
                 filter("order_id", "Order ID"),

@@ -27,7 +27,8 @@ use super::partitions;
 use crate::deliveries::DeliveryLog;
 
 impl DeliveryLog {
-    /// Inserts attempts in one statement; attempts that are stored already stay as they are.
+    /// Inserts attempts and adds them to the hours of their endpoints, in one statement; attempts that are
+    /// stored already stay as they are.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer, or a partition that is missing cannot be created.
@@ -111,14 +112,30 @@ async fn insert(pool: &PgPool, attempts: &[(AttemptId, EndedAttempt)]) -> Result
     let faults: Vec<Option<DeliveryFault>> = ended().map(|ended| ended.attempt.fault).collect();
     let answers: Vec<&str> = ended().map(|ended| ended.attempt.answer.as_str()).collect();
     let retry_times: Vec<Option<OffsetDateTime>> = ended().map(|ended| ended.retry_at).collect();
+    let starts: Vec<OffsetDateTime> = rows.iter().map(|(id, ..)| id.started_at()).collect();
+    // Hours are sorted: two nodes that add to the same ones do not wait for each other in a circle.
     let inserted = sqlx::query!(
-        "INSERT INTO delivery_attempts (webhook_id, attempt_id, partner_id, number, event_at, event, order_id, attempt, latency_ms,
-                                        delivered, status, fault, answer, retry_at)
-         SELECT a.*
-           FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::bigint[], $5::timestamptz[], $6::text[], $7::uuid[],
-                       $8::integer[], $9::integer[], $10::boolean[], $11::smallint[], $12::text[], $13::text[],
-                       $14::timestamptz[]) AS a
-         ON CONFLICT DO NOTHING",
+        "WITH logged AS (
+             INSERT INTO delivery_attempts (webhook_id, attempt_id, partner_id, number, event_at, event, order_id, attempt, latency_ms,
+                                            delivered, status, fault, answer, retry_at)
+             SELECT a.*
+               FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::bigint[], $5::timestamptz[], $6::text[], $7::uuid[],
+                           $8::integer[], $9::integer[], $10::boolean[], $11::smallint[], $12::text[], $13::text[],
+                           $14::timestamptz[]) AS a
+             ON CONFLICT DO NOTHING
+             RETURNING webhook_id, attempt_id, latency_ms, delivered)
+         INSERT INTO webhook_hours AS h (webhook_id, hour, delivered, failed, latency_ms, longest_ms)
+         SELECT l.webhook_id, date_trunc('hour', s.started_at, 'UTC') AS hour, count(*) FILTER (WHERE l.delivered),
+                count(*) FILTER (WHERE NOT l.delivered), sum(l.latency_ms), max(l.latency_ms)
+           FROM logged AS l
+           JOIN unnest($2::uuid[], $15::timestamptz[]) AS s (attempt_id, started_at) USING (attempt_id)
+          GROUP BY 1, 2
+          ORDER BY 1, 2
+         ON CONFLICT (webhook_id, hour) DO UPDATE
+            SET delivered = h.delivered + EXCLUDED.delivered,
+                failed = h.failed + EXCLUDED.failed,
+                latency_ms = h.latency_ms + EXCLUDED.latency_ms,
+                longest_ms = GREATEST(h.longest_ms, EXCLUDED.longest_ms)",
         &webhook_ids,
         &attempt_ids,
         &partner_ids,
@@ -133,6 +150,7 @@ async fn insert(pool: &PgPool, attempts: &[(AttemptId, EndedAttempt)]) -> Result
         &faults as _,
         &answers as _,
         &retry_times as _,
+        &starts,
     );
     inserted.execute(pool).await.map(drop)
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
-use time::{Duration, OffsetDateTime};
+use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::{Currency, Money};
@@ -69,9 +69,6 @@ pub struct Sample {
     /// Records between decision and verdict, at the end of the period.
     pub records_in_flight: usize,
 }
-
-/// Longest range of the traffic of all nodes: older minutes are removed.
-pub const MAX_TRAFFIC_RANGE: Duration = Duration::days(30);
 
 /// Traffic of all nodes in a period.
 #[derive(Debug, Serialize, ToSchema)]

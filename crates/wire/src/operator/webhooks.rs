@@ -9,6 +9,7 @@ use vouchsafe_domain::envelope::{Envelope, Event};
 use vouchsafe_domain::event_kind::EventKind;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::operator::Role;
+use vouchsafe_domain::period::Period;
 use vouchsafe_domain::schema::HttpUrl;
 use vouchsafe_domain::webhook::{DisabledReason, Webhook, WebhookFilter, WebhookStatus};
 
@@ -65,6 +66,19 @@ operations! {
                 col("Delivery", "delivery_id").at(8),
                 col("Retry due", "next_attempt_at"),
                 col("First bytes of the response", "response_body").console_only(),
+            ]);
+    GET_WEBHOOK_HEALTH: Operation<Period, WebhookHealth> = get(
+        "/webhooks/{webhook_id}/health",
+        Role::Viewer,
+        "getWebhookHealth",
+        "Get the health of a webhook endpoint over time",
+    )
+            .table_columns(&[
+                col("Time", "at"),
+                col("Delivered", "delivered"),
+                col("Failed", "failed"),
+                col("Mean (ms)", "mean_latency_ms"),
+                col("Longest (ms)", "longest_latency_ms"),
             ]);
     LIST_DELIVERIES: Operation<DeliveryFilter, Page<DeliveryView>> =
         get("/deliveries", Role::Viewer, "listDeliveries", "List deliveries")
@@ -141,6 +155,31 @@ pub struct WebhookOfPartner {
     /// Time of the last change.
     #[serde(with = "vouchsafe_domain::timestamp")]
     updated_at: OffsetDateTime,
+}
+
+/// Attempts to deliver to an endpoint in a period.
+#[derive(Serialize, ToSchema)]
+pub struct WebhookHealthSample {
+    /// Start of the period.
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    pub at: OffsetDateTime,
+    /// Number of attempts that succeeded.
+    pub delivered: i64,
+    /// Number of attempts that failed.
+    pub failed: i64,
+    /// Mean duration of an attempt in milliseconds.
+    pub mean_latency_ms: f64,
+    /// Duration of the longest attempt in milliseconds.
+    pub longest_latency_ms: i32,
+}
+
+/// Attempts to deliver to an endpoint over time, oldest first.
+#[derive(Serialize, ToSchema)]
+pub struct WebhookHealth {
+    /// Seconds of a period: an hour, or more hours so that a range has at most 360 periods.
+    pub step_s: i32,
+    /// A period without attempts has no entry.
+    pub data: Vec<WebhookHealthSample>,
 }
 
 /// A delivery and what it sends.

@@ -22,7 +22,7 @@ use vouchsafe_database::database::Database;
 
 /// Search over all kinds of objects.
 #[derive(Debug, Clone)]
-pub struct Search(pub(super) Database);
+pub struct Search(Database);
 
 /// Digits of an id from which it is searched by its beginning.
 const LEAST_DIGITS: usize = 4;
@@ -52,6 +52,11 @@ fn id_range(text: &str, prefix: &str) -> Option<(Uuid, Uuid)> {
 }
 
 impl Search {
+    #[must_use]
+    pub const fn new(database: Database) -> Self {
+        Self(database)
+    }
+
     /// Finds up to `limit` objects: those whose id begins with this text, newest first, or those with this
     /// text in their name; then orders with this trace ID or reference, newest first.
     #[boxed]
