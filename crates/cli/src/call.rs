@@ -46,7 +46,8 @@ pub struct CallArgs {
     #[arg(long, env = "VOUCHSAFE_URL", help_heading = CONNECTION_OPTIONS, value_name = "URL")]
     url: Option<String>,
 
-    /// File with `api_key` and `api_secret` [default: the sandbox partner's, in the data directory].
+    /// File with `api_key` and `api_secret`, or with the output of `partner create --json` [default: the
+    /// sandbox partner's, in the data directory].
     #[arg(long, help_heading = CONNECTION_OPTIONS, value_name = "FILE")]
     credentials: Option<PathBuf>,
 
@@ -71,6 +72,14 @@ struct Credentials {
     api_key: SecretString,
     #[serde(deserialize_with = "deserialize_secret")]
     api_secret: SecretString,
+}
+
+/// Credentials alone, or what `partner create --json` prints.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum CredentialsFile {
+    CreatedPartner { credential: Credentials },
+    Credentials(Credentials),
 }
 
 fn deserialize_secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretString, D::Error> {
@@ -196,6 +205,14 @@ async fn send_and_print(
     })
 }
 
+/// `None` if the text has no credentials. The parser's error, which may quote a secret, is left out.
+fn parse_credentials(text: &str) -> Option<Credentials> {
+    Some(match serde_json::from_str(text).ok()? {
+        CredentialsFile::CreatedPartner { credential } => credential,
+        CredentialsFile::Credentials(credentials) => credentials,
+    })
+}
+
 fn read_credentials(path: &Path) -> anyhow::Result<Credentials> {
     let (text, exposed) = secret_file::read(path).with_context(|| {
         format!(
@@ -205,9 +222,7 @@ fn read_credentials(path: &Path) -> anyhow::Result<Credentials> {
         )
     })?;
     super::warn_of(exposed.as_ref());
-    // The parser's error may quote a secret.
-    serde_json::from_str(&text)
-        .ok()
+    parse_credentials(&text)
         .with_context(|| format!("{} does not contain api_key and api_secret", path.display()))
 }
 
@@ -294,6 +309,22 @@ mod tests {
             "http://h:1/api/v1/orders"
         );
         assert!(resolve_url("nowhere", "/orders").is_err());
+    }
+
+    #[test]
+    fn file_has_credentials_or_a_created_partner() {
+        let credential = r#"{"credential_id":"cred_1","api_key":"k","api_secret":"s","partner_id":"ptn_1"}"#;
+        let created = format!(r#"{{"partner_id":"ptn_1","name":"Example","credential":{credential}}}"#);
+        for file in [credential, &created] {
+            let credentials = parse_credentials(file).expect(file);
+            assert_eq!(
+                (expose(&credentials.api_key), expose(&credentials.api_secret)),
+                ("k", "s")
+            );
+        }
+        for file in [r#"{"partner_id":"ptn_1","credential":null}"#, "{}", "no JSON"] {
+            assert!(parse_credentials(file).is_none(), "{file}");
+        }
     }
 
     #[test]
