@@ -169,7 +169,6 @@ fn count(visit: &Visit<'_>, query: &str, json: &Json) -> Markup {
     }
 }
 
-/// The pages of the list that the API was asked for with this query: an age keeps its meaning.
 /// Cursors of the pages before this one, which the API does not know.
 const PREVIOUS: &str = "previous";
 
@@ -179,6 +178,7 @@ const SEPARATOR: &str = ".";
 /// Pages that the address remembers: it must not become too long.
 const MAX_PREVIOUS: usize = 20;
 
+/// The pages of the list that the API was asked for with this query: an age keeps its meaning.
 fn paging(visit: &Visit<'_>, query: &str, json: &Json) -> Markup {
     let mut others = template::pairs(query.as_bytes());
     others.retain(|(name, _)| !["cursor", "count", PREVIOUS].contains(&name.as_str()));
